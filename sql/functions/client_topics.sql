@@ -16,12 +16,12 @@ create or replace function public.client_topics(as_of timestamptz) returns table
     c.record_errors
   from metrics.client_topic_hourly as c
   left join (
-    select t.cluster, replace(t.topic, '.', '_') as told, min(t.topic) as topic
+    select t.cluster, replace(t.topic, '.', '_') as reported_topic, min(t.topic) as topic
     from inventory.topic_hourly as t
     where t.hour = as_of
     group by t.cluster, replace(t.topic, '.', '_')
     having count(*) = 1 and min(t.topic) like '%.%'
-  ) as d on c.cluster = d.cluster and c.topic = d.told and c.kind = 'consumer'
+  ) as d on c.cluster = d.cluster and c.topic = d.reported_topic and c.kind = 'consumer'
   where c.hour = as_of
 $$;
 comment on function public.client_topics is

@@ -87,7 +87,7 @@ create or replace function metrics.demand_is_open(h metrics.volume_hourly) retur
     and (
       coalesce(h.demand_iops_p99 between 0.95 * h.burst_iops and 1.05 * h.burst_iops, h.demand_iops_p99 is null)
       or (
-        coalesce(h.bucket_credits, 0) <= 5400000  -- not of HDD: their pieces are of 1 MiB
+        coalesce(h.bucket_credits, 0) <= 5400000  -- not HDD volumes: their I/O size is 1 MiB
         and coalesce(h.demand_bytes_per_second_p99 / 262144 between 0.95 * h.burst_iops and 1.05 * h.burst_iops, false)
       )
       or coalesce(

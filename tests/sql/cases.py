@@ -1,11 +1,11 @@
-"""A detector's cases (tests/sql/detectors/<subject>/<id>.yaml): rows that are given, and what the detector must say.
+"""Cases of a detector (tests/sql/detectors/<subject>/<id>.yaml): given rows, and the expected findings.
 
-A row with `over` stands for many, one an hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads:
-[0, 9]}}` is a week that ends with the hour before the judged one (without `until`: with the judged one). Its figures
-are those of the last hour but for what they rise by each hour, and for what a cycle, from the first hour on, adds. With
-`days` instead of `hours` it's a row a day, at the judged hour, and `until` counts days. `every: {column: began_at,
-minutes: 9, times: 6, after: 2}` stands for as many within the hour, the first two minutes after its start. A list in a
-row, `partition: [0, 1]`, stands for one row each.
+A row with `over` stands for one row per hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads:
+[0, 9]}}` is a week that ends one hour before the evaluated hour. Without `until` it ends with the evaluated hour. The
+values are those of the last hour; `rise` is the increase per hour, and `cycle` adds its values in turn from the first
+hour on. With `days` instead of `hours` there is one row per day at the evaluated hour, and `until` counts days.
+`every: {column: began_at, minutes: 9, times: 6, after: 2}` stands for six rows within the hour, the first of them two
+minutes after its start. A list in a row, such as `partition: [0, 1]`, stands for one row per value.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ Case = dict[str, Any]
 
 
 def file_of(detector: Detector) -> Path:
+    """The file with the detector's cases, whether or not it exists."""
     return FOLDER / detector.subject / f"{detector.id}.yaml"
 
 
@@ -39,10 +40,10 @@ def read_cases(file: Path) -> list[Case]:
     """The cases of a file.
 
     Raises:
-        ValueError: no YAML, or not a list of cases with `name`, `given`, and `expect`; names the file.
+        ValueError: the file is not valid YAML, or not a list of cases with `name`, `given`, and `expect`.
     """
     try:
-        cases = yaml.load(file.read_text(), yaml.CSafeLoader)  # a tenth of the pure Python's time
+        cases = yaml.load(file.read_text(), yaml.CSafeLoader)  # ten times as fast as SafeLoader
     except yaml.YAMLError as error:
         raise ValueError(f"{file}: {error}") from None
     if not isinstance(cases, list) or not all(
@@ -53,7 +54,7 @@ def read_cases(file: Path) -> list[Case]:
 
 
 def readable(files: dict[str, Path]) -> tuple[dict[str, list[Case]], dict[str, str]]:
-    """Cases by detector, and why a file cannot be read: a broken one does not stop the others."""
+    """Cases by detector id, and the error of each file that cannot be read. A broken file does not stop the others."""
     cases: dict[str, list[Case]] = {}
     broken: dict[str, str] = {}
     for id_, file in files.items():
@@ -69,20 +70,24 @@ CASES_OF, BROKEN = readable({one.id: file_of(one) for one in DETECTORS.values() 
 
 
 def hour_of(case: Case) -> datetime:
+    """The hour for which the case is evaluated."""
     return case.get("hour", HOUR)
 
 
 def params_of(detector: Detector, case: Case) -> dict[str, ParameterValue]:
+    """The detector's parameters, with those of the case."""
     return detector.params_in_force(Config()) | case.get("params", {})
 
 
 def insert_given(connection: sa.Connection, case: Case) -> None:
-    """A case's rows, in the open transaction."""
+    """Inserts the rows of a case in the open transaction."""
     unknown = set(case) - {"name", "given", "params", "hour", "expect"}
     assert not unknown, f"unknown keys in the case: {unknown}"
     hour = hour_of(case)
     given = [(table, one) for table, rows in case["given"].items() for row in rows or [] for one in _each(row, hour)]
-    sampled = [row["hour"] for table, row in given if table.endswith("_sample")]  # others take rows of any month
+    sampled = [
+        row["hour"] for table, row in given if table.endswith("_sample")
+    ]  # other tables accept rows of any month
     days = {at.date() for at in sampled if isinstance(at, datetime)}
     days |= {hour.date() + timedelta(days=n) for n in (-1, 0, 1) if sampled and hour != HOUR}
     for day in sorted(days):
@@ -92,7 +97,7 @@ def insert_given(connection: sa.Connection, case: Case) -> None:
 
 
 def _each(row: dict[str, Any], hour: datetime) -> Iterator[dict[str, Any]]:
-    """The rows that a row of a case stands for."""
+    """The rows that one row of a case stands for."""
     lists = {column: value for column, value in row.items() if isinstance(value, list)}
     for values in product(*lists.values()):
         yield from _in_time(row | dict(zip(lists, values, strict=True)), hour)
@@ -129,8 +134,8 @@ def _over(row: dict[str, Any], over: dict[str, Any], hour: datetime) -> Iterator
         yield one
 
 
-def judged(warehouse: sa.Engine, detector: Detector, case: Case) -> list[Finding]:
-    """What the detector says of a case's rows, in a transaction that is rolled back."""
+def evaluate_case(warehouse: sa.Engine, detector: Detector, case: Case) -> list[Finding]:
+    """The detector's findings for the rows of a case, in a transaction that is rolled back."""
     with warehouse.connect() as connection, connection.begin() as transaction:
         insert_given(connection, case)
         found = findings(connection, detector, hour_of(case), Config(), params_of(detector, case))
@@ -139,11 +144,11 @@ def judged(warehouse: sa.Engine, detector: Detector, case: Case) -> list[Finding
 
 
 def unmet(found: list[Finding], case: Case) -> Iterator[str]:
-    """What the case expects and isn't so. A row names its thing by `thing`, the key, or by `resource`, the name."""
+    """Differences from the expectations of a case. A row names its resource by `resource` (key) or `resource_name`."""
     by_name = {name: finding for finding in found for name in (finding.resource_name, finding.resource.key)}
     expected = {row.get("resource") or row["resource_name"]: row for row in case["expect"]}
     if len(found) != len(expected) or (set(expected) - set(by_name)):
-        yield f"it expects {sorted(expected)}, found are {sorted(finding.resource_name for finding in found)}"
+        yield f"expected: {sorted(expected)}, found: {sorted(finding.resource_name for finding in found)}"
         return
     for name, row in expected.items():
         finding = by_name[name]

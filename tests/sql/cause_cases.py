@@ -1,4 +1,4 @@
-"""The cases of causes (tests/sql/causes/*.yaml): a fleet, findings that fire or are ok, and which follows from which.
+"""Cases of causes (tests/sql/causes/*.yaml): a fleet, findings that fire or are ok, and the expected causes.
 
 A list in a row stands for one row each: `partition: [0, 1]`, `group:c/[g1, g2]`.
 """
@@ -24,7 +24,7 @@ from tests.sql.rows import HOUR, insert_row
 
 FILES = sorted((Path(__file__).parent / "causes").glob("*.yaml"))
 DETECTORS = load_detectors()
-_KEYS = {"name", "given", "without", "firing", "wells", "expect"}
+_KEYS = {"name", "given", "without", "firing", "ok", "expect"}
 _EXPECTED_KEYS = {"effect", "cause", "accepted", "strength", "message", "mechanism"}
 
 
@@ -37,7 +37,7 @@ class CauseCase:
     case: Mapping[str, Any]
 
     def insert(self, connection: sa.Connection) -> dict[str, str]:
-        """Inserts the fleet and the findings. Returns resources by fingerprint."""
+        """Inserts the fleet and the findings. Returns resource keys by fingerprint."""
         unknown = set(self.case) - _KEYS | {key for row in self.case["expect"] for key in set(row) - _EXPECTED_KEYS}
         assert not unknown, f"unknown keys in the case: {unknown}"
         tables = {table: rows for table, rows in self.fleet.items() if table not in self.case.get("without", ())}
@@ -47,17 +47,17 @@ class CauseCase:
                     connection.execute(sa.text("select public.ensure_day(:day)"), {"day": row.get("hour", HOUR).date()})
                     insert_row(connection, table, {"hour": HOUR, **row})
         resources = {}
-        for status, key in (("firing", "firing"), ("ok", "wells")):
-            for finding in (one for many in self.case.get(key, ()) for one in each(many)):
+        for status in ("firing", "ok"):
+            for finding in (one for many in self.case.get(status, ()) for one in each(many)):
                 resources[store(connection, finding, status)] = finding["resource"]
         return resources
 
     def weigh(self, connection: sa.Connection, sql: str | None = None) -> list[Cause]:
-        """The causes of the case's hour; `sql`: a changed query."""
+        """The weighed causes of the case's hour; `sql` replaces the query."""
         return weigh(connection, DETECTORS, HOUR, sql=sql)
 
     def unmet(self, found: list[Cause], resources: Mapping[str, str]) -> str | None:
-        """What is not as expected; null: all is."""
+        """The first difference from the expectation; None if there is none."""
         by_pair = {(resources[cause.effect], resources[cause.cause]): cause for cause in found}
         expected = {(row["effect"], row["cause"]): row for row in self.case["expect"]}
         if set(by_pair) != set(expected):
@@ -76,7 +76,7 @@ class CauseCase:
 
 
 def each(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The rows that one with lists stands for; lists of affected partitions are meant as such."""
+    """The rows that one row with lists stands for; `affected` remains a list."""
     row = dict(row)
     if named := re.match(r"(.*)\[(.*)\]$", row.get("resource", "")):
         row["resource"] = [named[1] + one for one in named[2].split(", ")]
@@ -86,11 +86,11 @@ def each(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def store(connection: sa.Connection, wanted: dict[str, Any], status: str) -> str:
-    """Stores a finding of as many hours as it says; returns its fingerprint."""
+    """Stores a finding for each of its hours; returns its fingerprint."""
     kind, _, parts = wanted["resource"].partition(":")
     resource = Resource(kind, dict(zip(KINDS[kind], parts.split("/"), strict=True)), parts)
-    spots = [one.rpartition("-") for one in wanted.get("affected", ())]
-    affected = tuple({"topic": topic, "partition": int(partition)} for topic, _, partition in spots)
+    partitions = [one.rpartition("-") for one in wanted.get("affected", ())]
+    affected = tuple({"topic": topic, "partition": int(partition)} for topic, _, partition in partitions)
     last = HOUR + timedelta(hours=wanted.get("until", 0))
     reasons = [wanted.get("reason", "fine")] * wanted.get("hours", 1)
     if before := wanted.get("before"):

@@ -1,9 +1,10 @@
-"""Do the cases bite? Changes a detector's SQL, and the functions and views it calls, one piece at a time, and runs the
-detector's cases against each change: `make mutants` (N=30 for so many of each detector, ONLY=log_flush_slow). What they
-don't notice of a function or view its tests in tests/sql/functions may.
+"""Mutation tests of detectors: `make mutants` (N=30 draws 30 mutants of each detector, ONLY=log_flush_slow).
 
-A change that PostgreSQL refuses doesn't count. What no case notices is printed with file, line and column. A change
-that means the same stands in equivalent_mutants.yaml, with the reason.
+Each mutant has one change in the SQL of a detector or of a function or view that it calls. The detector's cases run
+against each mutant. A mutant of a function or view that no case detects may be detected by tests/sql/functions.
+
+A mutant that PostgreSQL rejects does not count. An undetected mutant is printed with file, line, and column. Mutants
+with equivalent results are listed in equivalent_mutants.yaml, with the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from streamwarden.detectors.select import Token, tokens
 
 from tests.sql.cases import CASES_OF, DETECTORS, Case, hour_of, insert_given, params_of, unmet
 
-MOST_UNNOTICED = 0.05
+MAX_UNDETECTED_RATIO = 0.05
 ALIKE = Path(__file__).with_name("equivalent_mutants.yaml")
 FUNCTION_TESTS = Path(__file__).with_name("functions")
 _FIXTURE = "module_warehouse"
@@ -46,20 +47,20 @@ _ENDS_ON = ("left", "inner", "join", "cross", "full", "where", "group", "order",
 
 @dataclass(frozen=True)
 class Source:
-    """A piece of SQL that decides: a detector, or a function or view it calls."""
+    """SQL that can be mutated: a detector, or a function or view that it calls."""
 
     file: str
     name: str
     text: str
     offset: int
-    """Where it begins in the file."""
+    """Position of `text` in the file, in characters."""
     whole: str
-    """The file."""
+    """Text of the whole file."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change."""
+    """One change of a source: `new` replaces the text from `start` to `end`."""
 
     source: Source
     start: int
@@ -82,13 +83,13 @@ class Mutant:
 
     @property
     def line(self) -> str:
-        """The line that is changed: what equivalent_mutants.yaml knows it by, as line numbers move."""
+        """The changed line, which identifies the mutant in equivalent_mutants.yaml because line numbers change."""
         begins = self.source.text.rfind("\n", 0, self.start) + 1
         return " ".join(self.source.text[begins:].partition("\n")[0].split())
 
 
 def sources_of(detector: Detector) -> list[Source]:
-    """The detector, and each function and view that it calls, itself or by another."""
+    """The detector, and each function and view that it calls directly or indirectly."""
     whole = detector.sql
     found = [Source(detector.file, "", whole, 0, whole)]
     known = {source.name: source for source in _replaceable()}
@@ -115,7 +116,7 @@ def _replaceable() -> Iterator[Source]:
 
 
 def mutants(source: Source) -> Iterator[Mutant]:
-    """Every change of a source that may matter."""
+    """All mutants of a source."""
     all_tokens = _tokens(source)
     nothing = Token("other", "", 0)
     later = [*all_tokens[1:], nothing, nothing]
@@ -143,7 +144,7 @@ def mutants(source: Source) -> Iterator[Mutant]:
 
 
 def _tokens(source: Source) -> list[Token]:
-    """Of the SQL, without a detector's header or a function's signature; operators of two characters are one."""
+    """Tokens of the SQL without header or function signature; an operator of two characters is one token."""
     begins = source.text.find("*/") + 2 if not source.name else _body(source.text)
     found: list[Token] = []
     for token in tokens(source.text):
@@ -225,50 +226,54 @@ def _without_columns(source: Source, all_tokens: list[Token], opened: int) -> It
 
 @dataclass
 class Score:
-    """Of a detector."""
+    """Result of a detector's mutants."""
 
     detector: str
     tried: list[Mutant]
-    """Without what PostgreSQL refuses."""
-    refused: int
-    unnoticed: list[Mutant]
+    """Mutants that PostgreSQL accepts."""
+    rejected: int
+    undetected: list[Mutant]
     seconds: float
 
 
 def score(warehouse: sa.Engine, detector: Detector, only: int | None = None, seed: int = 1) -> Score:
-    """Runs a detector's cases against its mutants, or `only` so many of them, drawn by `seed`."""
+    """Runs a detector's cases against its mutants, or against `only` mutants drawn by `seed`.
+
+    Raises:
+        StreamwardenError: a case fails without a mutant.
+    """
     started = time.monotonic()
     known = {(entry["line"], entry["change"]) for entry in yaml.safe_load(ALIKE.read_text()) or []}
     every = [mutant for source in sources_of(detector) for mutant in mutants(source)]
     alike = [mutant for mutant in every if (mutant.line, mutant.change) in known]
     alive = [mutant for mutant in every if mutant not in alike]
     if only is not None:
-        alive = random.Random(seed).sample(alive, min(only, len(alive)))  # noqa: S311  # it draws, it keeps no secret
-    tried, refused = alive, set[Mutant]()
+        alive = random.Random(seed).sample(alive, min(only, len(alive)))  # noqa: S311  # no secret
+    tried, rejected = alive, set[Mutant]()
     for case in CASES_OF[detector.id]:
         if not alive:
             break
-        still: list[Mutant] = []
+        remaining: list[Mutant] = []
         with warehouse.connect() as connection, connection.begin() as transaction:
             connection.exec_driver_sql("set local jit = off")
             insert_given(connection, case)
             sound = findings(connection, detector, hour_of(case), Config(), params_of(detector, case))
-            if wrong := next(unmet(sound, case), None):  # it would notice every change
-                raise StreamwardenError(f"{detector.id}: the case {case['name']!r} fails as it is: {wrong}")
+            if wrong := next(unmet(sound, case), None):  # it would detect every mutant
+                raise StreamwardenError(f"{detector.id}: case {case['name']!r} fails without a mutant: {wrong}")
             for mutant in alive:
                 outcome = _outcome(connection, detector, case, mutant)
-                if outcome == "refused":
-                    refused.add(mutant)
-                if outcome == "unnoticed":
-                    still.append(mutant)
+                if outcome == "rejected":
+                    rejected.add(mutant)
+                if outcome == "undetected":
+                    remaining.append(mutant)
             transaction.rollback()
-        alive = still
-    counted = [mutant for mutant in tried if mutant not in refused]
-    return Score(detector.id, counted, len(refused), alive, time.monotonic() - started)
+        alive = remaining
+    counted = [mutant for mutant in tried if mutant not in rejected]
+    return Score(detector.id, counted, len(rejected), alive, time.monotonic() - started)
 
 
 def _outcome(connection: sa.Connection, detector: Detector, case: Case, mutant: Mutant) -> str:
-    """unnoticed, noticed, or refused."""
+    """One of undetected, detected, rejected."""
     changed, own = mutant.source.name == "", detector
     savepoint = connection.begin_nested()
     try:
@@ -278,13 +283,13 @@ def _outcome(connection: sa.Connection, detector: Detector, case: Case, mutant: 
         else:
             _define(connection, mutant)
         found = findings(connection, own, hour_of(case), Config(), params_of(detector, case))
-        return "noticed" if next(unmet(found, case), None) else "unnoticed"
-    except StreamwardenError as error:  # refused by PostgreSQL's parser, or a row that isn't what a detector may say
-        return "refused" if error.excerpt else "noticed"
+        return "detected" if next(unmet(found, case), None) else "undetected"
+    except StreamwardenError as error:  # a syntax error in PostgreSQL, or an invalid row of the detector
+        return "rejected" if error.excerpt else "detected"
     except (sa.exc.ProgrammingError, psycopg.ProgrammingError):
-        return "refused"
+        return "rejected"
     except (sa.exc.DBAPIError, KeyError, TypeError):
-        return "noticed"
+        return "detected"
     finally:
         savepoint.rollback()
 
@@ -301,7 +306,7 @@ def _create(connection: sa.Connection, text: str) -> None:
 
 
 class _Warehouse:
-    """A pytest plugin: the tests' warehouse is this one."""
+    """A pytest plugin that gives the tests this warehouse."""
 
     def __init__(self, warehouse: sa.Engine) -> None:
         self.warehouse = warehouse
@@ -313,18 +318,22 @@ class _Warehouse:
         return self.warehouse
 
 
-def noticed_by_tests(warehouse: sa.Engine, unnoticed: Sequence[Mutant]) -> Iterator[Mutant]:
-    """Those of functions and views that their tests notice: the files of FUNCTION_TESTS that call them."""
+def detected_by_tests(warehouse: sa.Engine, undetected: Sequence[Mutant]) -> Iterator[Mutant]:
+    """The mutants of functions and views that tests detect, of the files in FUNCTION_TESTS that call them.
+
+    Raises:
+        StreamwardenError: the tests fail without a mutant.
+    """
     words = {str(file): set(re.findall(r"[\w.]+", file.read_text())) for file in FUNCTION_TESTS.glob("*.py")}
     files_of = {
         mutant: [f for f, known in words.items() if {mutant.source.name.removeprefix("public."), _FIXTURE} <= known]
-        for mutant in unnoticed
+        for mutant in undetected
     }
-    with warehouse.begin() as connection:  # once, not in each test anew
+    with warehouse.begin() as connection:  # once for all tests
         connection.exec_driver_sql("select public.ensure_day('2026-01-05'::date - n) from generate_series(-1, 9) as n")
     needed = {file for files in files_of.values() for file in files}
-    if needed and _fail(warehouse, needed):  # they would notice every change
-        raise StreamwardenError(f"{FUNCTION_TESTS.name}: tests fail as they are.")
+    if needed and _fail(warehouse, needed):  # they would detect every mutant
+        raise StreamwardenError(f"{FUNCTION_TESTS.name}: tests fail without a mutant.")
     for mutant, files in files_of.items():
         if files:
             with warehouse.begin() as connection:
@@ -341,54 +350,54 @@ def _fail(warehouse: sa.Engine, files: Iterable[str]) -> bool:
 
 
 def report(scores: Sequence[Score]) -> str:
-    """What no case notices, and the share: of each detector's own SQL, then of the functions and views they call."""
+    """Undetected mutants and their share: of each detector's own SQL, then of the functions and views they call."""
     lines: list[str] = []
     for one in scores:
         own = [mutant for mutant in one.tried if not mutant.source.name]
-        unnoticed = [mutant for mutant in one.unnoticed if not mutant.source.name]
-        lines += [_shown(mutant) for mutant in unnoticed]
-        lines.append(f"{one.detector}: {_share(unnoticed, own)}; {one.refused} refused, {one.seconds:.0f} s")
-    called, unnoticed = called_by(scores)
-    lines += [_shown(mutant) for mutant in unnoticed]
+        undetected = [mutant for mutant in one.undetected if not mutant.source.name]
+        lines += [_shown(mutant) for mutant in undetected]
+        lines.append(f"{one.detector}: {_share(undetected, own)}; {one.rejected} rejected, {one.seconds:.0f} s")
+    called, undetected = called_by(scores)
+    lines += [_shown(mutant) for mutant in undetected]
     if called:
         lines.append(
-            f"functions and views: {_share(unnoticed, called)} by any detector that calls them, nor by their tests"
+            f"functions and views: {_share(undetected, called)} by detectors that call them and by their tests"
         )
     return "\n".join(lines)
 
 
 def called_by(scores: Sequence[Score]) -> tuple[list[Mutant], list[Mutant]]:
-    """Changes of functions and views, and those that no case of any detector noticed."""
+    """Mutants of functions and views, and those of them that no case of any detector detected."""
     tried = list(dict.fromkeys(mutant for one in scores for mutant in one.tried if mutant.source.name))
-    noticed = {mutant for one in scores for mutant in set(one.tried) - set(one.unnoticed)}
-    return tried, [mutant for mutant in tried if mutant not in noticed]
+    detected = {mutant for one in scores for mutant in set(one.tried) - set(one.undetected)}
+    return tried, [mutant for mutant in tried if mutant not in detected]
 
 
 def is_good(scores: Sequence[Score]) -> bool:
-    """Whether few enough pass unnoticed of what detectors themselves hold."""
+    """Whether the share of undetected mutants in the detectors' own SQL is at most MAX_UNDETECTED_RATIO."""
     own = [mutant for one in scores for mutant in one.tried if not mutant.source.name]
-    unnoticed = [mutant for one in scores for mutant in one.unnoticed if not mutant.source.name]
-    return len(unnoticed) <= MOST_UNNOTICED * len(own)
+    undetected = [mutant for one in scores for mutant in one.undetected if not mutant.source.name]
+    return len(undetected) <= MAX_UNDETECTED_RATIO * len(own)
 
 
 def _shown(mutant: Mutant) -> str:
     return f"  {mutant.place}: {mutant.change}   in `{mutant.line[:90]}`"
 
 
-def _share(unnoticed: Sequence[Mutant], tried: Sequence[Mutant]) -> str:
-    return f"{len(unnoticed)} of {len(tried)} unnoticed ({len(unnoticed) / max(1, len(tried)):.1%})"
+def _share(undetected: Sequence[Mutant], tried: Sequence[Mutant]) -> str:
+    return f"{len(undetected)} of {len(tried)} undetected ({len(undetected) / max(1, len(tried)):.1%})"
 
 
 def main() -> None:
-    """The command."""
+    """Runs `make mutants`; exit code 1 if too many mutants of detectors are undetected."""
     from streamwarden.base.warehouse import engine
 
     from tests.conftest import a_database, migrate_for_any_month
 
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--only", default="", help="ids of detectors, with commas")
+    arguments.add_argument("--only", default="", help="comma-separated detector ids")
     arguments.add_argument("--tested", action="store_true", help="detectors whose header has is_mutation_tested")
-    arguments.add_argument("-n", type=int, help="so many mutants of each detector, drawn")
+    arguments.add_argument("-n", type=int, help="number of mutants drawn of each detector")
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
     wanted = [id_ for id_ in given.only.split(",") if id_] or [
@@ -406,9 +415,9 @@ def main() -> None:
             except StreamwardenError as error:
                 sys.exit(str(error))
             print(f"{id_}: {scores[-1].seconds:.0f} s", file=sys.stderr, flush=True)
-        noticed = set(noticed_by_tests(warehouse, called_by(scores)[1]))
+        detected = set(detected_by_tests(warehouse, called_by(scores)[1]))
     for one in scores:
-        one.unnoticed = [mutant for mutant in one.unnoticed if mutant not in noticed]
+        one.undetected = [mutant for mutant in one.undetected if mutant not in detected]
     print(report(scores))
     sys.exit(not is_good(scores))
 

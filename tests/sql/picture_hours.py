@@ -1,6 +1,6 @@
-"""Hours that are made up for the pictures of the catalogue's pages (tests/sql/pictures.py): what a plot reads, no more.
+"""Example hours for the pictures of the detector pages (tests/sql/pictures.py): only the columns that a chart reads.
 
-The columns of the first row name the thing that the plot is about.
+The columns of the first row name the resource of the chart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROCESS = SHOP | {"endpoint": "http://10.0.0.7:8778/jolokia", "app": "orders", "
 
 
 def hourly(row: Row, hours: int, every: int = 1, until: int = 0, **columns: Callable[[int], Any]) -> list[Row]:
-    """A row for each of so many hours up to the judged one; each column's figure by how many hours ago it was."""
+    """A row per hour, `hours` of them up to the evaluated hour; `columns` give a value by hours ago."""
     return [
         row | {"hour": HOUR - timedelta(hours=ago)} | {name: of(ago) for name, of in columns.items()}
         for ago in range(hours, until - 1, -every)
@@ -31,23 +31,23 @@ def hourly(row: Row, hours: int, every: int = 1, until: int = 0, **columns: Call
 
 
 def wave(ago: int, height: float = 1.0) -> float:
-    """The day's rhythm, between -1 and 1, highest in the afternoon."""
+    """A daily rhythm between -height and height, highest in the afternoon."""
     return height * math.sin(2 * math.pi * (4 - ago) / 24)
 
 
 def noise(ago: float, height: float = 1.0) -> float:
-    """Up and down, between -1 and 1, the same each time."""
+    """Deterministic noise between -height and height."""
     return height * (0.6 * math.sin(ago * 12.9) + 0.4 * math.sin(ago * 4.1))
 
 
-def said(detector: str, resource: Row, metrics: Row, key: str | None = None) -> Row:
-    """What the detector found in the judged hour."""
+def evaluation(detector: str, resource: Row, metrics: Row, key: str | None = None) -> Row:
+    """A row of detect.evaluation: the detector's finding in the evaluated hour."""
     return {"detector": detector, "fingerprint": "-", "status": "firing", "resource": key, "identity": resource,
             "metrics": json.dumps(metrics)}  # fmt: skip
 
 
 def ebs_volume_starving() -> Rows:
-    """A gp2 volume of 100 GiB whose load grows beyond its baseline: the bucket will be empty in half an hour."""
+    """A gp2 volume of 100 GiB with load above its baseline: the burst balance is exhausted in half an hour."""
     volume = PLACE | {"volume_id": "vol-0a1b2c3d4e5f60718"}
     samples, balance = [], 100.0
     for minute in range(-420, 60, 5):
@@ -77,7 +77,7 @@ def app_memory_heavy() -> Rows:
 
 
 def state_store_schema_drift() -> Rows:
-    """An order's quantity became text, its postcode went away and a coupon came."""
+    """In orders, quantity became text, postcode was removed, and coupon was added."""
     topic = {"cluster": "shop", "topic": "orders-customer-latest-changelog", "old_last_offset": "3:48211",
              "new_first_offset": "3:48212", "new_first_at": HOUR + timedelta(minutes=12), "old_version": 1,
              "new_version": 2}  # fmt: skip
@@ -93,7 +93,7 @@ def state_store_schema_drift() -> Rows:
 
 
 def consumer_rogue() -> Rows:
-    """Three brokers' disks, of which a consumer begins to read at 10:17, while every group keeps up."""
+    """A consumer reads from the disks of three brokers since 10:17, while no group lags."""
     hours = [HOUR + timedelta(hours=n) for n in range(-5, 1)]
     rows: Rows = {table: [] for table in ("metrics.broker_hourly", "inventory.volume_hourly", "metrics.volume_hourly",
                                           "metrics.volume_sample", "metrics.consumer_partition_hourly",
@@ -102,12 +102,12 @@ def consumer_rogue() -> Rows:
         instance, volume = f"i-broker{broker}", PLACE | {"volume_id": f"vol-broker{broker}"}
         rows["metrics.broker_hourly"].append({"cluster": "shop", "endpoint": instance, "instance_id": instance})
         rows["inventory.volume_hourly"].append(volume | {"instance_id": instance})
-        usual = (broker + 2) * MIB
+        baseline = (broker + 2) * MIB
         rows["metrics.volume_hourly"] += [
-            volume | {"hour": hour, "read_baseline_bytes_per_second": usual} for hour in hours
+            volume | {"hour": hour, "read_baseline_bytes_per_second": baseline} for hour in hours
         ]
         for minute in range(-300, 60, 2):
-            rate = usual * (1 + 0.2 * math.sin(minute + broker))
+            rate = baseline * (1 + 0.2 * math.sin(minute + broker))
             if 17 <= minute < 52:
                 rate += (38 + 5 * broker) * MIB * (1 + 0.08 * math.sin(minute * 2 + broker))
             sample = {"at": HOUR + timedelta(minutes=minute), "period_seconds": 120, "read_bytes": rate * 120}
@@ -126,7 +126,7 @@ def consumer_rogue() -> Rows:
 
 
 def app_memory_growing() -> Rows:
-    """Native memory leaks since the process started, six days ago."""
+    """Native memory grows since the process started six days ago."""
     return {"metrics.jvm_app_hourly": hourly(
         PROCESS | {"process_started_at": HOUR - timedelta(hours=144)}, 143,
         resident_bytes=lambda ago: (5.2 + 0.016 * (143 - ago) + noise(ago, 0.03)) * GIB,
@@ -137,7 +137,7 @@ def app_memory_growing() -> Rows:
 
 
 def app_crash_looping() -> Rows:
-    """It lived for days, until it began to end within the hour."""
+    """A process that ran for days now exits within an hour of each start."""
 
     def started(ago: int) -> datetime:
         minutes = 24 + noise(ago, 14) if ago < 17 else 60 * (110 - ago)
@@ -147,7 +147,7 @@ def app_crash_looping() -> Rows:
 
 
 def app_blocked_on_external_calls() -> Rows:
-    """Since five hours each record waits for something."""
+    """For five hours each record has waited for an external call."""
     return {"metrics.jvm_app_hourly": hourly(
         PROCESS, 47, records_processed=lambda ago: 1e6, cpu_seconds=lambda ago: 1800 + noise(ago, 150),
         record_latency_ms=lambda ago: (15 if ago < 5 else 3.2) + noise(ago, 0.4),
@@ -155,7 +155,7 @@ def app_blocked_on_external_calls() -> Rows:
 
 
 def broker_down() -> Rows:
-    """Open files rose to their limit; two hours ago it fell silent."""
+    """Open files rose to the limit; the broker stopped responding two hours ago."""
     files = {"max_file_descriptors": 100_000, "heap_max_bytes": 6 * GIB}
     disk = BROKER | {"log_dir": "/data", "total_bytes": 2000 * GIB}
     return {
@@ -171,7 +171,7 @@ def broker_down() -> Rows:
 
 
 def broker_file_descriptors_high() -> Rows:
-    """Topics came three days ago; segments are never closed since."""
+    """Topics were added three days ago, and open files grow since then."""
     open_files = {"max_file_descriptors": 100_000}
     return {"metrics.broker_hourly": hourly(
         BROKER | open_files, 167, segments=lambda ago: 21_000 + (14_000 - 120 * ago if ago < 70 else 0),
@@ -180,7 +180,7 @@ def broker_file_descriptors_high() -> Rows:
 
 
 def broker_imbalanced() -> Rows:
-    """Four days ago one took on what another led."""
+    """One broker took over the leaders of another four days ago."""
 
     def bytes_in(broker: int, ago: int) -> float:
         share = (1, 1.06, {True: 1.9, False: 0.97}[ago < 96], {True: 0.3, False: 1.02}[ago < 96])[broker]
@@ -194,7 +194,7 @@ def broker_imbalanced() -> Rows:
 
 
 def broker_partitions_too_many() -> Rows:
-    """Two of four hold more than is usual."""
+    """Two of four brokers hold too many partitions."""
     return {
         "metrics.broker_hourly": [
             SHOP | {"broker_id": n, "endpoint": f"b{n}", "partitions": partitions, "leaders": partitions // 3}
@@ -205,7 +205,7 @@ def broker_partitions_too_many() -> Rows:
 
 
 def broker_requests_high() -> Rows:
-    """Requests doubled two days ago; at the day's peaks latency leaves them."""
+    """Requests doubled two days ago, and latency rises at the daily peaks."""
 
     def requests(ago: int) -> float:
         return (4200 if ago < 48 else 2300) * (1 + wave(ago, 0.3)) + noise(ago, 80)
@@ -217,7 +217,7 @@ def broker_requests_high() -> Rows:
 
 
 def broker_slow() -> Rows:
-    """Its flushes take three times as long since a day; its peers' don't."""
+    """Log flushes of one broker take three times as long for a day; those of its peers do not."""
 
     def flush(ago: int, broker: int) -> float:
         return (3.2 if broker == 3 and ago < 30 else 1) * (6 + wave(ago, 1.5) + noise(ago + broker, 0.5))
@@ -231,7 +231,7 @@ def broker_slow() -> Rows:
 
 
 def changelog_abandoned() -> Rows:
-    """Nobody has used it for three weeks."""
+    """Internal topics unused for three weeks."""
     topic = SHOP | {"topic": "orders-v1-totals-changelog"}
     return {
         "inventory.topic_hourly": [topic | {"application_id": "orders-v1", "kind": "changelog"}],
@@ -244,7 +244,7 @@ def changelog_abandoned() -> Rows:
 
 
 def compaction_stalled() -> Rows:
-    """The cleaner died a day ago: saw-teeth became ramps."""
+    """The log cleaner died a day ago, and log sizes only grow since then."""
 
     def bytes_of(period: int, height: float) -> Callable[[int], float]:
         return lambda ago: (
@@ -264,7 +264,7 @@ def compaction_stalled() -> Rows:
 
 
 def consumer_data_at_risk() -> Rows:
-    """A group that reads slower than retention deletes."""
+    """A group that reads more slowly than retention deletes."""
     place = SHOP | {"topic": "orders", "partition": 4}
     committed = {"committed_offset": lambda ago: 9_000_000 - 60_000 * ago}
     return {
@@ -279,7 +279,7 @@ def consumer_data_at_risk() -> Rows:
 
 
 def consumer_group_lagging() -> Rows:
-    """Of one topic it falls behind since the morning, of the other it doesn't."""
+    """A group lags on one topic since the morning, but not on the other one."""
     group = SHOP | {"group_id": "billing"}
     return {"metrics.consumer_partition_hourly": [
         *hourly(group | {"topic": "orders", "partition": 0}, 23,
@@ -289,7 +289,7 @@ def consumer_group_lagging() -> Rows:
 
 
 def consumer_group_rebalancing() -> Rows:
-    """One client comes and goes for hours, another went once."""
+    """One client leaves and joins for hours, another left once."""
     steps: list[tuple[int, Row]] = [(-minute, {"client_id": "billing-2", "host": "10.0.1.12"}) for minute in
                                     (*range(-50, 300, 12), *range(-55, 200, 31))]  # fmt: skip
     steps.append((-700, {"client_id": "billing-1", "host": "10.0.1.11"}))
@@ -301,7 +301,7 @@ def consumer_group_rebalancing() -> Rows:
 
 
 def consumer_trial_failed() -> Rows:
-    """Three days old: at the day's peaks it can't keep up."""
+    """A group three days old that falls behind at the daily peaks."""
     group, topic = SHOP | {"group_id": "pricing"}, SHOP | {"topic": "orders"}
 
     def bytes_in(ago: int) -> float:
@@ -319,7 +319,7 @@ def consumer_trial_failed() -> Rows:
 
 
 def consumer_poison_pill() -> Rows:
-    """One partition stands since four hours."""
+    """One partition has been stuck for four hours."""
     group = SHOP | {"group_id": "billing", "topic": "orders"}
     return {"metrics.consumer_partition_hourly": [
         row for partition, slope in enumerate((41_000, 38_000, 44_000, 36_500))
@@ -333,7 +333,7 @@ def consumer_poison_pill() -> Rows:
 
 
 def consumer_replaying() -> Rows:
-    """Each other night it reads two days anew."""
+    """A group reads two days of records again every other night."""
 
     def lag(ago: int) -> float:
         since = (ago + 5) % 48
@@ -346,7 +346,7 @@ def consumer_replaying() -> Rows:
 
 
 def consumer_untracked() -> Rows:
-    """A reader without commits takes twice what the others do."""
+    """A consumer without commits reads twice as much as the others."""
     topic = SHOP | {"topic": "orders"}
     return {
         "inventory.consumer_member_hourly": [SHOP | {"group_id": "search", "member_id": "search-1",
@@ -364,7 +364,7 @@ def consumer_untracked() -> Rows:
 
 
 def controllers_missing() -> Rows:
-    """An election in the night; none since the last hour."""
+    """A controller election at night, and no active controller in the last hour."""
     rows = []
     for ago in range(23, -1, -1):
         for endpoint in range(3):
@@ -389,7 +389,7 @@ def copartition_broken() -> Rows:
 
 
 def disk_filling() -> Rows:
-    """A new producer came four days ago: retention's teeth ride on a ramp."""
+    """A producer was added four days ago: disk usage grows under the daily cycle of retention."""
     directory = SHOP | {"broker_id": 3, "log_dir": "/data", "total_bytes": 2000 * GIB}
     return {"metrics.log_dir_hourly": hourly(
         directory, 167,
@@ -398,7 +398,7 @@ def disk_filling() -> Rows:
 
 
 def instance_cpu_starving() -> Rows:
-    """Each day it earned back what it spent, until two days ago."""
+    """CPU credits were earned back each day until two days ago."""
 
     def left(ago: int) -> float:
         return max(60, 510 + wave(ago, 60) - max(0, 48 - ago) * 9)
@@ -409,7 +409,7 @@ def instance_cpu_starving() -> Rows:
 
 
 def instance_unhealthy() -> Rows:
-    """Memory went first, then the CPU, then the check failed it."""
+    """Memory was exhausted first, then the CPU, then the health check failed."""
     instance = PLACE | {"instance_id": "i-0a1b2c3d4e5f60718"}
     minutes = range(-120, 60)
     return {
@@ -424,7 +424,7 @@ def instance_unhealthy() -> Rows:
 
 
 def instance_network_starving() -> Rows:
-    """It spent its burst, and is held to what its type sustains."""
+    """The instance used its network burst and is throttled to its baseline."""
     instance = PLACE | {"instance_id": "i-0a1b2c3d4e5f60718"}
     baseline, peak = 156e6, 1250e6
 
@@ -465,7 +465,7 @@ def internal_topic_foreign_consumer() -> Rows:
 
 
 def latency_over_target() -> Rows:
-    """Records wait in the log since the morning."""
+    """Records wait in the log since this morning."""
     application = SHOP | {"application_id": "orders"}
 
     def metrics(ago: int) -> str:
@@ -474,33 +474,33 @@ def latency_over_target() -> Rows:
         return json.dumps({"target_seconds": 10, "age_mean_seconds": log + before + inside, "in_log_seconds": log,
                            "before_kafka_seconds": before, "in_application_seconds": inside})  # fmt: skip
 
-    found = said("latency_over_target", application, {}, "application:shop/orders")
+    found = evaluation("latency_over_target", application, {}, "application:shop/orders")
     return {"detect.evaluation": hourly(found, 47, metrics=metrics)}
 
 
 def log_flush_slow() -> Rows:
-    """Flushes take longer with each day's peak, and now longer than its strictest topic bears."""
+    """Log flushes take longer at each daily peak, and now exceed the limit of the strictest topic."""
     broker = {"cluster": "shop", "broker_id": "3"}
     return {
         "metrics.broker_hourly": hourly(
             BROKER, 167, log_flush_mean_ms=lambda ago: 7 + wave(ago, 2) + (167 - ago) * 0.05,
             log_flush_p95_ms=lambda ago: 20 + wave(ago, 9) + (167 - ago) ** 2 * 0.0026 + noise(ago, 2),
         ),
-        "detect.evaluation": [said("log_flush_slow", broker, {"limit_ms": 80})],
+        "detect.evaluation": [evaluation("log_flush_slow", broker, {"limit_ms": 80})],
     }  # fmt: skip
 
 
 def host_disk_filling() -> Rows:
-    """Its stores grow by the day until they fill it."""
-    machine = SHOP | {"endpoint": "http://10.0.0.7:9100/metrics"}
+    """State stores grow each day and will fill the file system."""
+    host = SHOP | {"endpoint": "http://10.0.0.7:9100/metrics"}
     on = {"instance_id": "i-0a1b2c3d4e5f60718"}
     return {
-        "metrics.node_hourly": [machine | on],
+        "metrics.node_hourly": [host | on],
         "metrics.file_system_hourly": hourly(
-            machine | on | {"mountpoint": "/data", "size_bytes": 200 * GIB}, 167,
+            host | on | {"mountpoint": "/data", "size_bytes": 200 * GIB}, 167,
             available_bytes=lambda ago: (14 + 0.42 * ago + noise(ago, 1.2)) * GIB,
         ),
-        "detect.evaluation": [said("host_disk_filling", machine, {"mountpoint": "/data"})],
+        "detect.evaluation": [evaluation("host_disk_filling", host, {"mountpoint": "/data"})],
         "metrics.jvm_app_hourly": hourly(PROCESS | on, 167),
         "metrics.state_store_memory_hourly": hourly(
             SHOP | {"app": "orders", "endpoint": PROCESS["endpoint"], "store": "totals"}, 167,
@@ -510,7 +510,7 @@ def host_disk_filling() -> Rows:
 
 
 def page_cache_small() -> Rows:
-    """With each day's peak the disks are read."""
+    """At each daily peak brokers read from disk."""
 
     def sent(ago: int) -> float:
         return (120 + wave(ago, 60) + noise(ago, 6)) * MIB
@@ -526,7 +526,7 @@ def page_cache_small() -> Rows:
 
 
 def partitions_leaderless() -> Rows:
-    """A broker went six hours ago, another three."""
+    """A broker failed six hours ago, another one three hours ago."""
 
     def without(partition: int, ago: int) -> bool:
         return (ago < 6 and partition < 2) or (ago < 3 and partition < 5)
@@ -540,7 +540,7 @@ def partitions_leaderless() -> Rows:
 
 
 def partitions_under_replicated() -> Rows:
-    """A restart three days ago; since nine hours it is gone."""
+    """A broker restarted three days ago and has been down for nine hours."""
 
     def missing(ago: int) -> list[int]:
         return [3] if ago in (75, 76) or ago < 9 else []
@@ -558,7 +558,7 @@ def partitions_under_replicated() -> Rows:
 
 
 def produce_failing() -> Rows:
-    """Since a release, records are too large; an election at midnight passed."""
+    """Records are too large since a release; errors of a leader election at midnight resolved."""
 
     def errors(ago: int) -> dict[str, int]:
         return ({"NOT_LEADER_OR_FOLLOWER": 2600} if ago == 10 else {}) | (
@@ -594,7 +594,7 @@ def reassignment_impact() -> Rows:
 
 
 def state_store_growing() -> Rows:
-    """A store whose keys never end."""
+    """A store whose number of keys grows without bound."""
     return {
         "inventory.topic_hourly": [SHOP | {"topic": "orders-totals-changelog"}],
         "metrics.state_store_memory_hourly": hourly(
@@ -610,13 +610,14 @@ def state_store_restore_slow() -> Rows:
     stores = (("order-totals", 1480, False), ("customers", 920, False), ("carts", 610, True),
               ("prices", 240, False), ("vouchers", 90, True))  # fmt: skip
     slowest = [{"store": store, "failover_seconds": took, "has_standby": has} for store, took, has in stores]
+    application = {"cluster": "shop", "application_id": "orders"}
     return {"detect.evaluation": [
-        said("state_store_restore_slow", {"cluster": "shop", "application_id": "orders"}, {"slowest_stores": slowest})
+        evaluation("state_store_restore_slow", application, {"slowest_stores": slowest})
     ]}  # fmt: skip
 
 
 def stream_threads_dead() -> Rows:
-    """Two of eight threads died in the night; the group lags since."""
+    """Two of eight stream threads died at night, and the group lags since then."""
     return {
         "metrics.jvm_app_hourly": hourly(
             PROCESS, 47, stream_threads_alive=lambda ago: 8 - (ago < 9) - (ago < 6),
@@ -629,9 +630,9 @@ def stream_threads_dead() -> Rows:
 
 
 def _topics(detector: str, metric: str, column: str, **sizes: float) -> Rows:
-    """A finding of a cluster that names its worst topics."""
+    """A finding of a cluster with its worst topics and their sizes."""
     worst = [{"topic": topic.replace("_", "-"), column: size} for topic, size in sizes.items()]
-    return {"detect.evaluation": [said(detector, {"cluster": "shop"}, {metric: worst})]}
+    return {"detect.evaluation": [evaluation(detector, {"cluster": "shop"}, {metric: worst})]}
 
 
 def topic_abandoned() -> Rows:
@@ -654,7 +655,7 @@ def topic_overpartitioned() -> Rows:
         {"topic": topic, "partitions": partitions, "needed_partitions": needed}
         for topic, partitions, needed in (("vouchers", 600, 6), ("prices", 240, 12), ("returns", 96, 3))
     ]
-    return {"detect.evaluation": [said("topic_overpartitioned", {"cluster": "shop"}, {"worst_topics": worst})]}
+    return {"detect.evaluation": [evaluation("topic_overpartitioned", {"cluster": "shop"}, {"worst_topics": worst})]}
 
 
 def topic_replication_weak() -> Rows:
@@ -663,14 +664,14 @@ def topic_replication_weak() -> Rows:
         for owner, weakness, size in (("payments", "one replica", 310), ("payments", "one rack", 140),
                                       ("search", "one replica", 95), (None, "high min.insync.replicas", 60))
     ]  # fmt: skip
-    return {"detect.evaluation": [said("topic_replication_weak", {"cluster": "shop"}, {"weak_topics": weak})]}
+    return {"detect.evaluation": [evaluation("topic_replication_weak", {"cluster": "shop"}, {"weak_topics": weak})]}
 
 
 def topic_on_parked_broker() -> Rows:
     sizes = {"orders": (84, 61), "refunds": (12, 0), "vouchers": (0, 7)}
     return {
         "detect.evaluation": [
-            said("topic_on_parked_broker", {"cluster": "shop"},
+            evaluation("topic_on_parked_broker", {"cluster": "shop"},
                  {"parked_broker_ids": "8, 9", "worst_topics": [{"topic": topic} for topic in sizes]})
         ],
         "metrics.replica_sample": [
@@ -681,7 +682,7 @@ def topic_on_parked_broker() -> Rows:
 
 
 def topic_message_size_changed() -> Rows:
-    """Since a release two days ago messages are larger."""
+    """Messages are larger since a release two days ago."""
     return {"metrics.topic_hourly": hourly(
         SHOP | {"topic": "orders", "messages_in": 1e6}, 503, every=3,
         bytes_in=lambda ago: 1e6 * ((620 if ago < 50 else 340) + wave(ago, 25) + noise(ago, 8)),
@@ -689,11 +690,11 @@ def topic_message_size_changed() -> Rows:
 
 
 def topic_underpartitioned() -> Rows:
-    """Its peaks have grown to what the group's threads can take."""
+    """Traffic peaks have grown to the capacity of the group's threads."""
     reading = {"cluster": "shop", "topic": "orders", "group_id": "billing"}
     return {
         "detect.evaluation": [
-            said("topic_underpartitioned", reading,
+            evaluation("topic_underpartitioned", reading,
                  {"capacity_records_per_second": 2400, "thread_records_per_second": 400}, "reading:shop/orders/billing")
         ],
         "metrics.topic_hourly": hourly(
@@ -704,7 +705,7 @@ def topic_underpartitioned() -> Rows:
 
 
 def topic_polled_empty() -> Rows:
-    """A reader asks twenty times a second for what hardly ever comes."""
+    """A consumer fetches twenty times per second from a topic with hardly any records."""
     topic = SHOP | {"topic": "vouchers"}
     return {
         "metrics.topic_hourly": hourly(
@@ -716,7 +717,7 @@ def topic_polled_empty() -> Rows:
 
 
 def transaction_hanging() -> Rows:
-    """The last stable offset stands since five hours."""
+    """The last stable offset has been stuck for five hours."""
     return {"metrics.partition_hourly": hourly(
         SHOP | {"topic": "orders", "partition": 2}, 23,
         log_end_offset=lambda ago: 4_000_000 - 52_000 * ago + int(wave(ago, 20_000)),

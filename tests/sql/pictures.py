@@ -1,6 +1,6 @@
-"""Pictures of the catalogue's pages: the plot of each detector, drawn from hours that are made up (picture_hours.py).
+"""Pictures of the detector pages: the chart of each detector, drawn from example hours (picture_hours.py).
 
-`python -m tests.sql.pictures [DETECTOR …]` draws docs/pictures/<detector id>.svg anew; a test says when one is stale.
+`python -m tests.sql.pictures [DETECTOR …]` redraws docs/pictures/<detector id>.svg; a test fails if one is stale.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAYS = 36
 
 
 def draw(warehouse: sa.Engine, detector: str) -> bytes:
-    """The picture; the warehouse keeps its hour."""
+    """The picture as SVG; its rows remain in the warehouse."""
     tables = PICTURES[detector]()
     with warehouse.begin() as connection:
         connection.execute(
@@ -39,7 +39,7 @@ def draw(warehouse: sa.Engine, detector: str) -> bytes:
 
 
 def main() -> None:
-    """Draws those that are asked for, or all."""
+    """Draws the given pictures, or all."""
     from streamwarden.base.warehouse import engine
 
     from tests.conftest import a_database, migrate_for_any_month

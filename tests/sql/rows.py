@@ -21,16 +21,16 @@ NEUTRAL = {
 }
 
 _COLUMNS: dict[str, Sequence[sa.Row[Any]]] = {}
-"""By table: asked once, as all databases of a test run have the same."""
+"""Columns by table: queried once, as all databases of a test run have the same schema."""
 
 
 def insert_row(connection: sa.Connection, table: str, row: dict[str, Any]) -> None:
-    """Inserts a row; columns that must have a value and aren't named get a neutral one."""
+    """Inserts a row; columns that are not null, have no default, and are not named get a neutral value."""
     insert_rows(connection, table, [row])
 
 
 def insert_rows(connection: sa.Connection, table: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Inserts rows, those that name the same columns in one go: a week of hours takes no week of round trips."""
+    """Inserts rows like `insert_row`, with one statement for all rows that name the same columns."""
     columns = _COLUMNS.get(table) or _COLUMNS.setdefault(table, _columns(connection, table))
     kinds = {name: kind for name, kind, _, _ in columns}
     assert kinds, f"no table {table}"

@@ -1,4 +1,4 @@
-"""Causes of findings: the cases in tests/sql/causes/*.yaml, storing, parameters, and the rule's form."""
+"""Causes of findings: the cases in tests/sql/causes/*.yaml, storing, parameters, and the header of the query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_case_of_causes(module_warehouse: sa.Engine, case: CauseCase) -> None:
     assert problem is None, problem
 
 
-def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
+def test_an_hour_that_is_weighed_again_gives_the_same_causes(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         for resource, of, reason in (
@@ -44,7 +44,9 @@ def test_an_hour_weighed_again_gives_the_same(warehouse: sa.Engine) -> None:
     assert find_causes(warehouse, DETECTORS, HOUR - timedelta(days=1)).startswith("0 findings follow")
 
 
-def test_a_circle_is_cut_at_what_began_first(module_warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cycle_is_cut_at_the_finding_that_began_first(
+    module_warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there_and_back = {name: Mechanism(path=("broker",), parts="resource", message="so") for name in ("there", "back")}
     monkeypatch.setattr("streamwarden.causes.weighing.mechanisms", lambda: there_and_back)
     slow, flushes = DETECTORS["broker_slow"], DETECTORS["log_flush_slow"]
@@ -87,7 +89,7 @@ def test_the_config_overrides_parameters(
      ({"prior_peers": -1}, "causes.params.prior_peers: must be 0 or more and finite, not -1."),
      ({"amount_needed": 0}, "causes.params.amount_needed: must be more than 0.")],
 )  # fmt: skip
-def test_a_parameter_that_cannot_be_is_refused(params: dict[str, Any], problem: str) -> None:
+def test_an_invalid_parameter_is_refused(params: dict[str, Any], problem: str) -> None:
     with pytest.raises(StreamwardenError) as error:
         rule.params_in_force(Config.model_validate({"causes": {"params": params}}))
     assert str(error.value).startswith(problem)
@@ -105,7 +107,7 @@ def test_thresholds_are_in_the_header() -> None:
     assert [one.split(":")[1:3] for one in rule.bare_constants_in(file, text)] == [["3", " '6 hours'"]]
 
 
-def test_a_parameter_that_only_one_of_header_and_sql_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parameter_that_only_the_header_has_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = rule.query()
     rule.params.cache_clear()
     monkeypatch.setattr(rule, "query", lambda: whole.replace(":causes_kept", ":causes_shown"))

@@ -1,4 +1,4 @@
-"""What triggers keep beside the history is what the history says, in whatever order hours come, and however often."""
+"""State that triggers maintain equals the state derived from the history, for any order and repetition of hours."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from tests.sql.rows import HOUR, insert_row
 
 HOURS = [HOUR + n * timedelta(hours=1) for n in range(8)]
-# The definition: the first alarm after the last healthy hour that lies before the newest.
-_STANDING = """
+# The definition: the first firing hour after the last ok hour before the newest hour.
+_OPEN_FINDINGS = """
     select e.fingerprint, min(e.hour) as since_hour
     from detect.evaluation as e
     cross join lateral (
@@ -37,23 +37,23 @@ _STRETCHES = """
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_finding_stands_since_what_its_history_says(warehouse: sa.Engine, seed: int) -> None:
+def test_an_open_finding_begins_where_its_history_says(warehouse: sa.Engine, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 no secret
     with warehouse.begin() as connection:
         for hour in _some_order(chance, HOURS):
-            said = {name: chance.choice(("firing", "firing", "ok", "unknown", None)) for name in "abc"}
+            statuses = {name: chance.choice(("firing", "firing", "ok", "unknown", None)) for name in "abc"}
             connection.execute(sa.text("delete from detect.evaluation where hour = :hour"), {"hour": hour})
-            for name, status in said.items():
+            for name, status in statuses.items():
                 if status:
                     row = {"hour": hour, "detector": "d", "fingerprint": name, "status": status}
                     insert_row(connection, "detect.evaluation", row)
-        expected = _rows(connection, _STANDING)
+        expected = _rows(connection, _OPEN_FINDINGS)
         kept = _rows(connection, "select fingerprint, since_hour from detect.open_finding order by fingerprint")
         assert kept == expected
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_volumes_are_the_same_for_as_long_as_their_hours_say(warehouse: sa.Engine, seed: int) -> None:
+def test_volume_stretches_equal_those_of_the_history(warehouse: sa.Engine, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 no secret
     with warehouse.begin() as connection:
         for hour in _some_order(chance, HOURS):
@@ -69,20 +69,20 @@ def test_volumes_are_the_same_for_as_long_as_their_hours_say(warehouse: sa.Engin
         assert kept == _rows(connection, _STRETCHES)
 
 
-def test_what_comes_in_order_is_counted_and_a_gap_ends_nothing(warehouse: sa.Engine) -> None:
+def test_hours_in_order_are_counted_and_a_missing_hour_ends_no_stretch(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         for n, size in ((0, 10), (1, 10), (3, 10), (4, 20), (4, 20)):
             connection.execute(sa.text("delete from inventory.volume_hourly where hour = :hour"), {"hour": HOURS[n]})
             insert_row(connection, "inventory.volume_hourly", {"hour": HOURS[n], "volume_id": "v", "size_gib": size})
         history = _rows(connection, "select size_gib, valid_from, valid_to, hours_seen from public.volume_history")
         assert history == [(10, HOURS[0], HOURS[4], 3), (20, HOURS[4], None, 1)]
-        # As a load does where a source left gaps: what is there already is updated.
+        # A load after missing data of a source updates existing rows.
         connection.execute(sa.text("update inventory.volume_hourly set size_gib = 30 where hour = :h"), {"h": HOURS[4]})
         assert _rows(connection, "select max(size_gib), count(*) from public.volume_history") == [(30, 2)]
 
 
 def _some_order(chance: random.Random, hours: Sequence[Any]) -> list[Any]:
-    """Mostly as they come; then some again, or one that was left out before."""
+    """Most hours in order, then two late ones, then three hours again."""
     late = chance.sample(hours, 2)
     return [*(hour for hour in hours if hour not in late), *late, *chance.sample(hours, 3)]
 

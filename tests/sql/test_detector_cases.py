@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.detectors import Detector
 
-from tests.sql.cases import BROKEN, CASES_OF, DETECTORS, FOLDER, Case, file_of, judged, readable, unmet
+from tests.sql.cases import BROKEN, CASES_OF, DETECTORS, FOLDER, Case, evaluate_case, file_of, readable, unmet
 
 CASE_PARAMS = [
     pytest.param(DETECTORS[id_], case, id=f"{id_}: {case['name']}") for id_, cases in CASES_OF.items() for case in cases
@@ -16,7 +16,7 @@ CASE_PARAMS = [
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_each_sentence_of_a_detector_has_a_case(detector: Detector) -> None:
+def test_each_verdict_of_a_detector_has_a_case(detector: Detector) -> None:
     assert detector.id not in BROKEN, BROKEN[detector.id]
     assert detector.id in CASES_OF, f"{detector.id} has no cases: write {file_of(detector)}"
     expected = {row["reason"] for case in CASES_OF[detector.id] for row in case["expect"] if "reason" in row}
@@ -25,13 +25,13 @@ def test_each_sentence_of_a_detector_has_a_case(detector: Detector) -> None:
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_a_case_has_two_clusters_at_once_that_fare_differently(detector: Detector) -> None:
-    assert any(_fare_differently(detector, case) for case in CASES_OF.get(detector.id, ())), (
-        f"{file_of(detector)}: a rule that mixes up two {detector.identity[0]}s would pass all cases"
+def test_a_case_has_two_clusters_with_different_verdicts(detector: Detector) -> None:
+    assert any(_has_different_verdicts(detector, case) for case in CASES_OF.get(detector.id, ())), (
+        f"{file_of(detector)}: a detector that mixes up two {detector.identity[0]}s would pass all cases"
     )
 
 
-def _fare_differently(detector: Detector, case: Case) -> bool:
+def _has_different_verdicts(detector: Detector, case: Case) -> bool:
     scope = detector.identity[0]  # cluster or account
     named = [row[scope] for rows in case["given"].values() for row in rows or [] if scope in row]
     scopes = {one for name in named for one in (name if isinstance(name, list) else [name])}
@@ -45,11 +45,11 @@ def test_no_cases_without_a_detector() -> None:
 
 @pytest.mark.parametrize(("detector", "case"), CASE_PARAMS)
 def test_case(module_warehouse: sa.Engine, detector: Detector, case: Case) -> None:
-    differences = list(unmet(judged(module_warehouse, detector, case), case))
+    differences = list(unmet(evaluate_case(module_warehouse, detector, case), case))
     assert not differences, "\n".join(differences)
 
 
-def test_a_broken_case_file_is_named_and_stops_no_other(tmp_path: Path) -> None:
+def test_a_broken_case_file_is_named_and_others_still_run(tmp_path: Path) -> None:
     good = file_of(next(iter(DETECTORS.values())))
     broken = {"no yaml": "- [", "no list": "name: x", "no expect": "- {name: x, given: {}}"}
     for name, text in broken.items():

@@ -1,4 +1,4 @@
-"""`make mutants` tells which changes of a detector no case notices."""
+"""`make mutants` reports the changes of a detector that no case detects."""
 
 from dataclasses import replace
 
@@ -28,16 +28,16 @@ def changes(sql: str) -> set[str]:
         ("/* a > 1 */ select 'a > 1' -- a > 1", set()),
     ],
 )
-def test_one_piece_is_changed_at_a_time(sql: str, changed: set[str]) -> None:
+def test_each_mutant_has_one_change(sql: str, changed: set[str]) -> None:
     assert changes(sql) == changed
 
 
-def test_each_conjunct_of_a_join_is_left_out_once() -> None:
+def test_each_conjunct_of_a_join_is_removed_once() -> None:
     left_out = {" ".join(text.split()) for text in changes("/**/ join t on a = b and (c or d) where e")}
     assert {"/**/ join t on (c or d) where e", "/**/ join t on a = b where e"} <= left_out
 
 
-def test_what_no_case_notices_is_named_with_its_place(
+def test_an_undetected_mutant_is_reported_with_its_location(
     module_warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     detector = DETECTORS["partitions_under_replicated"]
@@ -47,9 +47,9 @@ def test_what_no_case_notices_is_named_with_its_place(
     assert f"{detector.file}:{line}:" in output and "> → >=" in output
 
 
-def test_what_no_case_notices_of_a_function_its_tests_may(module_warehouse: sa.Engine) -> None:
+def test_tests_of_a_function_may_detect_what_no_case_does(module_warehouse: sa.Engine) -> None:
     sql = "public.page_cache"
     source = next(source for source in mutants.sources_of(DETECTORS["consumer_rogue"]) if source.name == sql)
     kept = next(m for m in mutants.mutants(source) if m.change.startswith("* →") or "hour = last_hour" in m.line)
     alike = replace(kept, new=source.text[kept.start : kept.end])
-    assert list(mutants.noticed_by_tests(module_warehouse, [kept, alike])) == [kept]
+    assert list(mutants.detected_by_tests(module_warehouse, [kept, alike])) == [kept]

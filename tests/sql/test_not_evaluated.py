@@ -1,4 +1,4 @@
-"""What couldn't be judged: what there is nothing to judge of is listed, last, and isn't counted."""
+"""Resources that were not evaluated: those that are not applicable are listed last and are not counted."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tests.sql.rows import HOUR, insert_row
 PAGES = PROJECT_ROOT / "sql" / "pages"
 
 
-def test_a_detached_volume_is_no_gap(warehouse: sa.Engine) -> None:
+def test_a_detached_volume_is_not_counted_as_not_evaluated(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         insert_row(connection, "detect.detector", {"hour": HOUR, "detector": "d"})
         insert_row(connection, "detect.detector_run", {"hour": HOUR, "detector": "d", "status": "evaluated"})
-        for name, nothing in (("detached", True), ("silent", False), ("x", False)):
+        for name, is_not_applicable in (("detached", True), ("silent", False), ("x", False)):
             insert_row(
                 connection, "detect.evaluation",
                 {"hour": HOUR, "detector": "d", "fingerprint": name, "resource_name": name, "status": "unknown",
                  "message": name,
-                 "is_not_applicable": nothing},
+                 "is_not_applicable": is_not_applicable},
             )  # fmt: skip
         newest = connection.execute(sa.text((PAGES / "newest_hour.sql").read_text())).mappings().one()
         lines = connection.execute(sa.text((PAGES / "not_evaluated.sql").read_text()), {"most": 9}).mappings().all()

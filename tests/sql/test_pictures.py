@@ -1,4 +1,4 @@
-"""The catalogue's pictures are what the plots draw now."""
+"""Pictures of the detector pages are up to date."""
 
 from __future__ import annotations
 

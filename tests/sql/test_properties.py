@@ -1,7 +1,7 @@
-"""What holds for every detector whatever its rule, tried on its own cases with something about them changed.
+"""Properties of every detector, tested on changed copies of its own cases.
 
-A gap never turns alarm or skip into ok: each measured figure of a case that isn't fine is taken away in turn. Another
-cluster, or account, beside it changes no verdict. Draws are seeded: a failure comes again.
+Missing data never turns firing or unknown into ok: each metric of such a case is set to null in turn. Another
+cluster or account next to it changes no verdict. Draws are seeded, so a failure can be repeated.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.detectors import Detector
 
-from tests.sql.cases import CASES_OF, DETECTORS, judged
+from tests.sql.cases import CASES_OF, DETECTORS, evaluate_case
 
 DRAWS = int(os.environ.get("DRAWS", "4"))
-"""Of each detector's gaps and of its cases; `make mutants` draws more."""
-CANT_HOLD = {
-    # Most machines have no agent: then the JVMs that are known tell. To skip them all would judge none, and a case of
-    # one hour can't show that there was an agent.
+"""Number of missing values and of cases drawn for each detector; `make mutants` draws more."""
+EXCEPTIONS = {
+    # Most hosts have no CloudWatch agent, so the memory of the known JVMs is used. Without it no process could be
+    # evaluated, and a case of one hour cannot show that there was an agent.
     ("app_memory_heavy", "metrics.instance_hourly.memory_used_mean_percent"),
-    # Of an hour gone by, in which there were fewer; or the only figure that tells of stores at all, of a process that
-    # isn't known to be a Streams application (of one that is, the changelogs tell).
+    # The value of an earlier hour with fewer stores, or the only sign of stores in a process without a known
+    # application id. With an application id, the changelogs show the stores.
     ("app_memory_heavy", "metrics.jvm_app_hourly.store_instances"),
-    # Of an hour gone by that was slow: with one fewer the knee isn't learnt, and what is said of all brokers counts.
+    # The value of an earlier slow hour: with one hour less no capacity is learned, and the default applies.
     ("broker_requests_high", "metrics.broker_hourly.produce_p99_ms"),
-    # Of the only hours gone by that had more threads: nothing else remembers them.
+    # The value of the only earlier hours with more threads: no other table keeps the thread count.
     ("stream_threads_dead", "metrics.jvm_app_hourly.stream_threads_alive"),
 }
-"""Gaps that make something fine because nothing is left that says otherwise, each with the reason."""
+"""Missing values that make a verdict ok because no other data shows the fault, each with the reason."""
 SCOPES = ("cluster", "account")
 OWN = ("instance_id", "volume_id", "endpoint", "instance_group", "scaling_group")
-"""Names that no two clusters or accounts share."""
+"""Columns whose values no two clusters or accounts share."""
 
 
 def verdicts_of(warehouse: sa.Engine, detector: Detector, case: dict[str, Any]) -> dict[str, str]:
-    """Status by key, and by resource where no other has its name, of a case's rows."""
-    found = judged(warehouse, detector, case)
+    """Status of a case's resources by key, and by name where only one resource has that name."""
+    found = evaluate_case(warehouse, detector, case)
     times = Counter(finding.resource_name for finding in found)
     named = {finding.resource_name: finding.status for finding in found if times[finding.resource_name] == 1}
     return named | {finding.resource.key: finding.status for finding in found}
@@ -51,8 +51,8 @@ def _cases(detector: Detector) -> list[dict[str, Any]]:
     return [case for case in CASES_OF[detector.id] if case["expect"]]
 
 
-def _gaps(detector: Detector) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Cases that aren't fine with one measured figure less: which figure, the case, and whose verdict must hold."""
+def _missing_values(detector: Detector) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Cases with a metric set to null: the metric, the case, and a resource that must not become ok."""
     for case in _cases(detector):
         bad = [
             row.get("resource") or row["resource_name"]
@@ -70,23 +70,23 @@ def _gaps(detector: Detector) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_a_gap_never_makes_it_fine(module_warehouse: sa.Engine, detector: Detector) -> None:
-    gaps = list(_gaps(detector))
+def test_missing_data_never_gives_ok(module_warehouse: sa.Engine, detector: Detector) -> None:
+    gaps = list(_missing_values(detector))
     chosen = random.Random(5).sample(gaps, min(DRAWS, len(gaps)))  # noqa: S311 a simulation
     wrong = []
     for name, case, resource_name in chosen:
         try:
             verdicts = verdicts_of(module_warehouse, detector, case)
         except sa.exc.IntegrityError:
-            continue  # the table doesn't allow this gap
+            continue  # the column is not nullable
         metric = name.rsplit(": ", 1)[1].split(" ")[0]
-        if verdicts.get(resource_name) == "ok" and (detector.id, metric) not in CANT_HOLD:
+        if verdicts.get(resource_name) == "ok" and (detector.id, metric) not in EXCEPTIONS:
             wrong.append(name)
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_another_cluster_or_account_beside_it_changes_nothing(module_warehouse: sa.Engine, detector: Detector) -> None:
+def test_another_cluster_or_account_changes_no_verdict(module_warehouse: sa.Engine, detector: Detector) -> None:
     cases = _cases(detector)
     for case in random.Random(7).sample(cases, min(DRAWS, len(cases))):  # noqa: S311 a simulation
         alone = verdicts_of(module_warehouse, detector, case)
@@ -95,12 +95,12 @@ def test_another_cluster_or_account_beside_it_changes_nothing(module_warehouse: 
 
 
 def _another(name: str | list[str]) -> str | list[str]:
-    """A row of a case may stand for one in each of several clusters."""
+    """The name of another cluster or account; a list stands for several."""
     return [f"another {one}" for one in name] if isinstance(name, list) else f"another {name}"
 
 
 def _with_another(warehouse: sa.Engine, case: dict[str, Any]) -> dict[str, Any]:
-    """The case's rows twice: as they are, and with every cluster and account called another."""
+    """The case with its rows twice: as they are, and with other names of all clusters and accounts."""
     inspector = sa.inspect(warehouse)
     given: dict[str, list[dict[str, Any]]] = {}
     for table, rows in case["given"].items():

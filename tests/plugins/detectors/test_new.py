@@ -8,7 +8,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
 from streamwarden.detectors.new import new_detector
 
-from tests.sql.cases import judged, read_cases, unmet
+from tests.sql.cases import evaluate_case, read_cases, unmet
 
 
 def new(tmp_path: Path, name: str, kind: str, *reads: str, metric: str = "") -> tuple[Path, Path]:
@@ -36,7 +36,7 @@ def test_a_new_detector_loads_and_its_cases_pass(
     assert (detector.resource_kind, detector.reads, detector.sql) == (resource, reads, sql.read_text())
     found = read_cases(cases)
     for case in found:
-        assert list(unmet(judged(module_warehouse, detector, case), case)) == []
+        assert list(unmet(evaluate_case(module_warehouse, detector, case), case)) == []
     assert {row["reason"] for case in found for row in case["expect"]} == set(detector.verdicts)
     assert len({row[detector.identity[0]] for row in found[-1]["given"][reads[0]]}) == 2
 

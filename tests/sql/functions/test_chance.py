@@ -1,4 +1,4 @@
-"""The chance of finding so many marked ones, against the formula by exact fractions."""
+"""coincidence_probability against the hypergeometric formula in exact fractions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 40).flatmap(lambda n: st.tuples(*[st.integers(0, n)] * 3, st.just(n))))
-def test_the_chance_is_the_upper_tail_of_the_hypergeometric(
+def test_coincidence_probability_is_the_upper_tail_of_the_hypergeometric_distribution(
     module_warehouse: sa.Engine, numbers: tuple[int, int, int, int]
 ) -> None:
     found, drawn, marked, total = numbers

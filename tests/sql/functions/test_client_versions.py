@@ -1,4 +1,4 @@
-"""View client_versions: who connects with what, and which faults of it are known."""
+"""View client_versions: connected client libraries, their versions, and known bugs of these."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def _runs(connection: sa.Connection, app: str, version: str) -> None:
 
 
 @pytest.mark.parametrize(("client", "version", "faults"), COMPARED)
-def test_faults_of_a_version(warehouse: sa.Engine, client: str, version: str, faults: list[str] | None) -> None:
+def test_known_bugs_of_a_version(warehouse: sa.Engine, client: str, version: str, faults: list[str] | None) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
-        if client == "kafka-streams":  # on a fleet whose brokers' JMX isn't read
+        if client == "kafka-streams":  # on a fleet whose brokers are not read over JMX
             insert_row(
                 connection, "metrics.jvm_app_hourly",
                 {"hour": HOUR, "cluster": "c", "app": "orders", "endpoint": "orders:1"},
@@ -61,7 +61,7 @@ def test_faults_of_a_version(warehouse: sa.Engine, client: str, version: str, fa
         assert connection.execute(output).all() == [(client, version, faults)]
 
 
-def test_connections_add_up_over_brokers_and_old_ones_are_gone(warehouse: sa.Engine) -> None:
+def test_connections_are_summed_over_brokers_and_old_readings_are_left_out(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         for day in (HOUR - timedelta(days=1), HOUR):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})

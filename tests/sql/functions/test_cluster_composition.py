@@ -1,4 +1,4 @@
-"""Views cluster_composition and topic_copies: jobs with and without state, topics with and without a copy."""
+"""Views cluster_composition and topic_copies: stateful and stateless jobs, topics with and without a copy."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import sqlalchemy as sa
 from tests.sql.rows import HOUR, insert_row
 
 
-def test_jobs_are_told_apart_by_their_stores(warehouse: sa.Engine) -> None:
+def test_jobs_with_stores_are_stateful(warehouse: sa.Engine) -> None:
     process = {"endpoint": "o:1", "app": "orders", "application_id": "orders"}
     seen = [
         ("detect.load", {"app": "jvm_apps", "status": "loaded"}),
         ("metrics.jvm_app_hourly", {"cluster": "a", **process}),
         ("metrics.jvm_app_hourly", {"cluster": "a", **process, "endpoint": "o:2"}),
         ("metrics.jvm_app_hourly", {"cluster": "a", "endpoint": "m:1", "app": "mails", "application_id": "mails"}),
-        # Of the same name, on another cluster: it has no store there.
+        # The same application id in another cluster, where it has no store.
         ("metrics.jvm_app_hourly", {"cluster": "b", **process}),
         ("metrics.state_store_hourly", {"cluster": "a", "topic": "s", "application_id": "orders"}),
         ("inventory.topic_hourly", {"cluster": "a", "topic": "t", "kind": "plain"}),
@@ -34,7 +34,7 @@ def test_jobs_are_told_apart_by_their_stores(warehouse: sa.Engine) -> None:
     ]
 
 
-def test_applications_are_counted_by_their_targets_of_latency(warehouse: sa.Engine) -> None:
+def test_applications_are_counted_by_latency_target(warehouse: sa.Engine) -> None:
     jobs = [("a", job) for job in ("pay", "ship", "bill", "mail")] + [("b", "pay"), ("b", "mail")]
     targets = [("^application:[ab]/pay$", 0.5), ("^application:a/(ship|bill)$", 5)]
     owned = {"position": 1, "key_pattern": "^application:a/bill$", "owner": "money"}
@@ -55,7 +55,7 @@ def test_applications_are_counted_by_their_targets_of_latency(warehouse: sa.Engi
 
 
 def copies(warehouse: sa.Engine, topics: dict[str, list[str]], *readers: dict[str, object]) -> dict[str, object]:
-    """What topic_copies says of each topic, by cluster/topic; and how many each cluster has without a copy."""
+    """Mirrors, backups, and has_copy of each topic, by cluster/topic; and topics without a copy by cluster."""
     with warehouse.begin() as connection:
         for day in (HOUR - timedelta(days=1), HOUR):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
@@ -76,17 +76,17 @@ def copies(warehouse: sa.Engine, topics: dict[str, list[str]], *readers: dict[st
     return output | {row.cluster: row.topics_without_copy for row in summed}
 
 
-def test_a_mirror_is_a_topic_that_mirrormaker_named(warehouse: sa.Engine) -> None:
-    said = copies(
+def test_a_mirror_is_a_topic_with_the_name_that_mirrormaker_gives(warehouse: sa.Engine) -> None:
+    found = copies(
         warehouse,
         {
             "east": ["orders", "east.like", "heartbeats", "mm2-offset-syncs.dr.internal", "a-s-changelog"],
             "dr": ["east.checkpoints.internal", "east.heartbeats", "east.orders", "east.lost", "own", "x.orders"],
         },
     )
-    assert said == {
+    assert found == {
         "east/orders": ("dr/east.orders", None, True),
-        "east/east.like": (None, None, False),  # no cluster has a topic of MirrorMaker's there
+        "east/east.like": (None, None, False),  # no cluster has an internal topic of MirrorMaker for it
         "dr/own": (None, None, False),
         "dr/x.orders": (None, None, False),
         "east": 1,
@@ -94,12 +94,12 @@ def test_a_mirror_is_a_topic_that_mirrormaker_named(warehouse: sa.Engine) -> Non
     }
 
 
-def test_an_alias_that_is_no_clusters_name_is_the_only_other_cluster_that_has_such_a_topic(
+def test_an_unknown_alias_stands_for_the_only_other_cluster_with_the_topic(
     warehouse: sa.Engine,
 ) -> None:
     topics = {"one": ["orders", "both"], "two": ["both"], "dr": ["us.checkpoints.internal", "us.orders", "us.both"]}
-    said = copies(warehouse, topics)
-    assert [said[f"{place}"] for place in ("one/orders", "one/both", "two/both")] == [
+    found = copies(warehouse, topics)
+    assert [found[f"{place}"] for place in ("one/orders", "one/both", "two/both")] == [
         ("dr/us.orders", None, True),
         (None, None, False),
         (None, None, False),
@@ -112,7 +112,7 @@ def test_an_alias_that_is_no_clusters_name_is_the_only_other_cluster_that_has_su
     ]
 
 
-def test_a_backup_is_a_group_that_is_named_so_and_reads_and_of_one_cluster_the_rest_is_unknown(
+def test_a_backup_is_a_reading_group_with_such_a_name_and_a_single_cluster_has_no_known_mirrors(
     warehouse: sa.Engine,
 ) -> None:
     late = {"cluster": "c", "lag_records": 5, "committed_at": HOUR - timedelta(days=1, seconds=1)}

@@ -1,6 +1,6 @@
-"""The functions that tell what brokers' disks read and who reads it, each on a few rows; `d` is another cluster.
+"""Functions about disk reads of brokers and the readers that cause them, each on a few rows; `d` is another cluster.
 
-The view topic_readers is topic_readers_of each hour.
+The view topic_readers calls topic_readers_of for each hour.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ FETCHES = {"cluster": "c", "endpoint": "e", "metric": "client_fetch_bytes_per_se
            "labels": '{"client": "x"}'}  # fmt: skip
 EARLIER, LATER = {"hour": HOUR - timedelta(hours=1)}, {"hour": HOUR + timedelta(hours=1)}
 BEFORE = READ | EARLIER | {"committed_offset": 100}
-MACHINE = PLACE | {"instance_id": "i", "memory_bytes": 8000}
+INSTANCE = PLACE | {"instance_id": "i", "memory_bytes": 8000}
 BROKER = {"cluster": "c", "endpoint": "e", "instance_id": "i", "samples": 3, "partitions": 4, "bytes_out_per_second": 1,
           "process_started_at": HOUR - timedelta(days=9), "under_replicated_partitions_max": 0}  # fmt: skip
 VOLUME = PLACE | {"volume_id": "v", "instance_id": "i"}
-USUAL = PLACE | {"volume_id": "v", "read_baseline_bytes_per_second": 10, "read_baseline_mad_bytes_per_second": 2}
+BASELINE = PLACE | {"volume_id": "v", "read_baseline_bytes_per_second": 10, "read_baseline_mad_bytes_per_second": 2}
 
 
 def _strays(row: dict[str, Any], **other: Any) -> list[dict[str, Any]]:
-    """Rows that differ from it in one key each."""
+    """Rows that differ from the given one in one column each."""
     return [row | {column: value} for column, value in other.items()]
 
 
@@ -53,9 +53,9 @@ BROKERS: Rows = {
     "metrics.broker_hourly": [{"cluster": "c", "endpoint": "e", "broker_id": 1, "instance_id": "i"},
                               {"cluster": "c", "endpoint": "f", "broker_id": 2, "instance_id": "i", "samples": 1},
                               {"cluster": "d", "endpoint": "e", "instance_id": None}],
-    "inventory.instance_hourly": [MACHINE],
+    "inventory.instance_hourly": [INSTANCE],
     "inventory.volume_hourly": [VOLUME, VOLUME | {"volume_id": "unknown"}],
-    "metrics.volume_hourly": [USUAL],
+    "metrics.volume_hourly": [BASELINE],
     "metrics.volume_sample": [_minute(m, r) for m, r in ((-1, 900), (10, 110), (11, 90), (12, 20), (60, 900))],
 }  # fmt: skip
 FOUR_VOLUMES: Rows = {
@@ -63,7 +63,7 @@ FOUR_VOLUMES: Rows = {
                               {"cluster": "d", "endpoint": "e", "broker_id": 1, "instance_id": "j"}],
     "inventory.volume_hourly": [VOLUME, VOLUME | {"volume_id": "w"}, VOLUME | {"volume_id": "x", "instance_id": "j"},
                                 VOLUME | {"volume_id": "y", "instance_id": "j"}],
-    "metrics.volume_hourly": [USUAL, USUAL | {"volume_id": "x"}, USUAL | {"volume_id": "y"},
+    "metrics.volume_hourly": [BASELINE, BASELINE | {"volume_id": "x"}, BASELINE | {"volume_id": "y"},
                               PLACE | {"volume_id": "w", "read_baseline_bytes_per_second": 100,
                                        "read_baseline_mad_bytes_per_second": 0}],
     "metrics.volume_sample": [
@@ -71,7 +71,7 @@ FOUR_VOLUMES: Rows = {
         *(_minute(m, r) | {"volume_id": "w"} for m, r in ((11, 160), (12, 100))),
         _minute(10, 5) | {"volume_id": "w", "period_seconds": 30},
         _minute(12, 900) | {"volume_id": "x"}, _minute(14, 10) | {"volume_id": "y"}],
-    # Of d's two minutes one ends with the time that is counted, the other begins with its end.
+    # Of the two minutes of d, one ends when the measured time begins, the other begins when it ends.
     "metrics.topic_hourly": [
         TOPIC | {"counted_from": T10 + timedelta(seconds=30), "counted_to": T10 + timedelta(seconds=150)},
         TOPIC | EARLIER | {"counted_from": HOUR, "counted_to": HOUR + timedelta(hours=1)},
@@ -86,7 +86,7 @@ SENT: Rows = {
 
 
 def _days(**metrics: list[float]) -> Rows:
-    """Hours of a topic before the judged one, newest first."""
+    """Hours of a topic before the evaluated one, newest first."""
     return {"metrics.topic_hourly": [TOPIC | {"hour": HOUR - timedelta(hours=n + 1), "bytes_out": sent}
                                      for n, sent in enumerate(metrics["sent"])]}  # fmt: skip
 
@@ -95,31 +95,31 @@ CALLS: list[Any] = [
     pytest.param(
         BROKERS, "select volume_id, broker_id, at, read_bytes_per_second from broker_disk_minutes(:hour) order by 1, 3",
         [("unknown", 1, None, None), ("v", 1, T10, 110.0), ("v", 1, T10 + timedelta(minutes=1), 90.0),
-         ("v", 1, T10 + timedelta(minutes=2), 20.0)], id="minutes of the hour, of a volume on two brokers once",
+         ("v", 1, T10 + timedelta(minutes=2), 20.0)], id="minutes of the hour; a volume of two brokers counts once",
     ),
     pytest.param(
         BROKERS | {
             "inventory.volume_hourly": [VOLUME, VOLUME | EARLIER],
             "metrics.volume_hourly": [
-                USUAL, *_strays(USUAL, hour=EARLIER["hour"], account="2", region="s", volume_id="w")],
+                BASELINE, *_strays(BASELINE, hour=EARLIER["hour"], account="2", region="s", volume_id="w")],
             "metrics.volume_sample": [_minute(0, 70), *_strays(_minute(1, 9), account="2", region="s", volume_id="w"),
                                       _minute(2, 9) | {"read_bytes": None}]},
         "select volume_id, at, baseline_bytes_per_second, read_bytes_per_second from broker_disk_minutes(:hour)",
-        [("v", HOUR, 10.0, 70.0)], id="the hour's first minute; nothing of other hours, accounts, regions and volumes",
+        [("v", HOUR, 10.0, 70.0)], id="first minute; other hours, accounts, regions, and volumes do not count",
     ),
     pytest.param(
         BROKERS, "select minutes_above, above_bytes_per_second, loud_from, loud_minutes, counted_bytes_per_second"
         " from broker_disk_reads(:hour, 6, 50, 2) where volume_id = 'v'", [(2.0, 100.0, T10, 2.0, 100.0)],
-        id="loud minutes; nobody counted, so they stand for it",
+        id="minutes above the baseline; without counters their mean is used",
     ),
     pytest.param(
         BROKERS, "select since, loud_from, loud_until, highest_bytes_per_second, counted_excess_bytes_per_second"
         " from broker_disk_reads(:hour, 6, 50, 9, 10800) where volume_id = 'v'",
-        [(T10, T10, T10 + timedelta(minutes=2), 110.0, 90.0)], id="few minutes, but just heavy",
+        [(T10, T10, T10 + timedelta(minutes=2), 110.0, 90.0)], id="few minutes with exactly heavy_bytes",
     ),
     pytest.param(
         BROKERS, "select minutes_above from broker_disk_reads(:hour, 6, 100, 1) where volume_id = 'v'", [(0.0,)],
-        id="just the floor isn't above it",
+        id="exactly the floor is not above it",
     ),
     pytest.param(
         FOUR_VOLUMES, "select volume_id, minutes_known, minutes_above, above_bytes_per_second,"
@@ -129,12 +129,12 @@ CALLS: list[Any] = [
          ("w", 3, 0.0, None, 140.0, 0.0, timedelta(minutes=12), 2.0),
          ("x", 1, 1.0, 900.0, 900.0, 890.0, timedelta(minutes=13), 1.0),
          ("y", 1, 0.0, None, None, None, timedelta(minutes=13), 1.0)],
-        id="one is loud by itself beside one that rests; just its deviations is no excess; what was counted",
+        id="one volume above its baseline, one at rest; exactly the deviations; reads in the measured time",
     ),
     pytest.param(
         SENT, "select counted_bytes_per_second, counted_excess_bytes_per_second"
         " from broker_disk_reads(:hour, 6, 50, 2) where volume_id = 'v'",
-        [(pytest.approx(102), pytest.approx(92))], id="60 s of the first minute were counted and 40 of the second",
+        [(pytest.approx(102), pytest.approx(92))], id="60 s of the first minute and 40 s of the second were measured",
     ),
     pytest.param(
         BROKERS, "select minutes_above, loud_minutes from broker_disk_reads(:hour, 6, 50, 3) where volume_id = 'v'",
@@ -150,48 +150,48 @@ CALLS: list[Any] = [
     ),
     pytest.param(
         BROKERS, "select minutes_known, minutes_above from broker_disk_reads(:hour, 6, 0, 1) where volume_id <> 'v'",
-        [(0, 0.0)], id="a volume of which nothing is known",
+        [(0, 0.0)], id="a volume without metrics",
     ),
     pytest.param(
         SENT | {"inventory.topic_hourly": [{"cluster": "c", "topic": "t", "replication_factor": 2}]},
         "select cluster, bytes, seconds from page_cache(:hour, :hour, 0.5) order by 1",
-        [("c", 4000.0, 200.0), ("d", None, None)], id="what is written counts with all replicas, a machine once",
+        [("c", 4000.0, 200.0), ("d", None, None)], id="bytes in count for all replicas, an instance once",
     ),
     pytest.param(
-        BROKERS | {"inventory.instance_hourly": [MACHINE, MACHINE | EARLIER],
+        BROKERS | {"inventory.instance_hourly": [INSTANCE, INSTANCE | EARLIER],
                    "metrics.topic_hourly": [TOPIC | {"bytes_in": 0}, TOPIC | {"topic": "u", "covered_seconds": 0}]},
         "select cluster, bytes, seconds from page_cache(:hour, :hour, 0.5)", [("c", 4000.0, None)],
-        id="nothing is written",
+        id="no bytes in",
     ),
     pytest.param(
         BROKERS | {"metrics.topic_hourly": [TOPIC | {"bytes_in": 1, "covered_seconds": 1}]},
-        "select seconds from page_cache(:hour, :hour, 0.5)", [(4000.0,)], id="a byte is written in a second",
+        "select seconds from page_cache(:hour, :hour, 0.5)", [(4000.0,)], id="one byte in one second",
     ),
     *(
         pytest.param(
             {"metrics.broker_hourly": [
                 BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": come, "instance_id": "i"}
                 for n, come in hours.items()],
-             "inventory.instance_hourly": [MACHINE | {"memory_bytes": 2 * 3600 * held}],
+             "inventory.instance_hourly": [INSTANCE | {"memory_bytes": 2 * 3600 * held}],
              "inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 2}],
              "metrics.topic_hourly": [TOPIC | {"bytes_in": now * 100}]},
             "select seconds from page_cache(:hour, :hour, 0.5)", [(pytest.approx(seconds, abs=1e-3),)],
             id=f"page cache: {why}",
         )
         for why, held, now, hours, seconds in (
-            # An hour of a byte a second fills two "held", as each record has a replica.
-            ("part of the hour", 1, 1, {0: 1, 1: 9}, 1800), ("just the hour", 2, 1, {0: 1, 1: 9}, 3600),
+            # One byte per second fills the memory of two per second, as each record has a replica.
+            ("part of the hour", 1, 1, {0: 1, 1: 9}, 1800), ("exactly the hour", 2, 1, {0: 1, 1: 9}, 3600),
             ("a quiet hour after a busy one", 11, 1, {0: 1, 1: 9}, 3600 + 1800),
             ("a busy hour after a quiet one", 19, 9, {0: 9, 1: 1}, 3600 + 1800),
-            ("an hour without any", 8, 2, {0: 2, 1: 0, 2: 4}, 7200 + 1800),
-            ("one without any now", 4, 0, {0: 0, 1: 4}, 3600 + 1800),
-            ("an hour that isn't known counts as the others' mean", 10, 2, {0: 2, 1: None, 2: 4}, 3600 + 3600),
-            ("brokers that don't say it", 6, 2, {0: None, 1: None}, 3600 + 1800),
+            ("an hour without bytes in", 8, 2, {0: 2, 1: 0, 2: 4}, 7200 + 1800),
+            ("no bytes in now", 4, 0, {0: 0, 1: 4}, 3600 + 1800),
+            ("an unknown hour counts as the mean of the others", 10, 2, {0: 2, 1: None, 2: 4}, 3600 + 3600),
+            ("brokers that do not report bytes in", 6, 2, {0: None, 1: None}, 3600 + 1800),
             ("a week and half a day", 2 * (7 * 24 + 12), 1, dict.fromkeys(range(200), 1), 3600 * (7 * 24 + 12)),
-            ("what came in before that week isn't asked", 2 * (7 * 24 + 12), 1,
+            ("bytes in before that week do not count", 2 * (7 * 24 + 12), 1,
              {n: 1 if n < 7 * 24 else 9 for n in range(200)}, 3600 * (7 * 24 + 12)),
-            ("nothing comes in", 2, 0, {0: 0, 1: 0}, None),
-            ("no memory, and nothing came in last", 0, 0, {0: 0, 1: 4}, 0),
+            ("no bytes in at all", 2, 0, {0: 0, 1: 0}, None),
+            ("no memory, and no bytes in now", 0, 0, {0: 0, 1: 4}, 0),
         )
     ),
     pytest.param(
@@ -201,26 +201,26 @@ CALLS: list[Any] = [
             *(BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": 6, "endpoint": "f"} for n in (1, 2)),
             BROKER | {"endpoint": "controller", "active_controllers": 1, "partitions": None, "instance_id": None},
             BROKER | {"hour": HOUR + timedelta(hours=1), "bytes_in_per_second": 90}],
-         "inventory.instance_hourly": [MACHINE | {"memory_bytes": 2 * 3600 * 5}, MACHINE | EARLIER],
+         "inventory.instance_hourly": [INSTANCE | {"memory_bytes": 2 * 3600 * 5}, INSTANCE | EARLIER],
          "metrics.topic_hourly": [TOPIC | {"bytes_in": 100}, TOPIC | EARLIER]},
         "select :hour - hour, seconds from page_cache(:hour - interval '2 hours', :hour, 0.5) order by 1",
         [(timedelta(0), pytest.approx(3600 + 1440)), (timedelta(hours=1), pytest.approx(1800)),
          (timedelta(hours=2), pytest.approx(2250))],
-        id="page cache: hour by hour, of all brokers, with the memory of the last",
+        id="page cache: hour by hour over all brokers, with the memory of the last hour",
     ),
     pytest.param(SENT, "select group_id, fresh_bytes, cold_bytes, accounted_bytes, is_cold"
                  " from group_reads('c', :hour, 1, 3600)",
-                 [("g", 1000.0, 0.0, 1000.0, False)], id="new records come from memory"),
+                 [("g", 1000.0, 0.0, 1000.0, False)], id="new records are read from the page cache"),
     pytest.param(
         SENT | {"metrics.consumer_partition_hourly": [READ | {"records_consumed": 60, "lag_seconds": 801}]},
         "select fresh_bytes, cold_bytes, accounted_bytes from group_reads('c', :hour, 1, 3600)",
         [(1000.0, 6000.0, 7500.0)],
-        id="a group beyond the page cache reads all from disk, and one step of four more than its commits tell",
+        id="a group beyond the page cache reads all from disk, and a quarter more than its commits show",
     ),
     pytest.param(
         SENT | {"metrics.consumer_partition_hourly": [READ | {"records_consumed": 100, "rewinds": 1}]},
         "select cold_bytes, accounted_bytes from group_reads('c', :hour, 0.5, 3600)", [(5000.0, 10000.0)],
-        id="of a backlog the part that is older than 400 s of 10 bytes",
+        id="the part of a backlog older than 400 s at 10 bytes/s",
     ),
     pytest.param(
         SENT | {"inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 1}],
@@ -237,21 +237,21 @@ CALLS: list[Any] = [
         [("aged", 1000.0, False), ("back", 1500.0, True), ("large", 1000.0, False), ("larger", 1250.0, True),
          ("often back", 2000.0, True), ("older", 1250.0, True), ("once", 2000.0, True),
          ("twice", 2000.0, True), ("unread", 1000.0, True)],
-        id="beyond 800 s or 8000 bytes all comes from disk; what lies between its commits by how many those are",
+        id="all is cold beyond 800 s or 8000 bytes; bytes between commits depend on the number of commits",
     ),
     pytest.param(
         SENT | {"metrics.consumer_partition_hourly": [READ | {"cluster": "d", "records_consumed": 15}]},
         "select fresh_bytes, cold_bytes, is_cold from group_reads('d', :hour, 1, 3600)", [(1000.0, 500.0, False)],
-        id="where the memory isn't known a backlog comes from disk",
+        id="with unknown memory a backlog is read from disk",
     ),
     pytest.param(_days(sent=[2000, 3000, 9000, 9000, 9000]),
                  "select topic, sent_per_byte from baseline_readers('c', :hour, 7, 5)", [("t", 3.0)],
-                 id="the least quarter"),
+                 id="lowest quartile"),
     pytest.param(_days(sent=[2000] * 4), "select * from baseline_readers('c', :hour, 7, 5)", [], id="too few hours"),
     pytest.param(_days(sent=[3000] * 5),
                  "select 't', count(*) from baseline_readers('c', :hour, 7, 5, array['t', 'x'])"
                  " union all select 'u', count(*) from baseline_readers('c', :hour, 7, 5, array['u'])",
-                 [("t", 1), ("u", 0)], id="only what is asked for"),
+                 [("t", 1), ("u", 0)], id="requested columns only"),
     pytest.param(
         {"metrics.topic_hourly": [
             TOPIC | EARLIER | {"bytes_in": 1, "bytes_out": 2},
@@ -259,9 +259,9 @@ CALLS: list[Any] = [
             TOPIC | {"hour": HOUR - timedelta(hours=2), "bytes_in": 0}, TOPIC | {"bytes_out": 0},
             TOPIC | {"topic": "u", "hour": HOUR - timedelta(hours=2), "bytes_in": 0}]},
         "select topic, sent_per_byte from baseline_readers('c', :hour, 1, 2)", [("t", 2.0)],
-        id="a day ago counts, this hour doesn't, nor one in which nothing came",
+        id="the hour a day ago counts; this hour and hours without bytes in do not",
     ),
-    pytest.param(_days(sent=[2000] * 30), "select * from baseline_readers('c', :hour, 1, 25)", [], id="older"),
+    pytest.param(_days(sent=[2000] * 30), "select * from baseline_readers('c', :hour, 1, 25)", [], id="older hours"),
     *(
         pytest.param({"metrics.consumer_group_hourly": [{"cluster": "c", "group_id": "a", "rebalances": r,
                                                          "hour": HOUR - timedelta(hours=n)} for n,
@@ -284,7 +284,7 @@ CALLS: list[Any] = [
                                               {"cluster": "d", "group_id": "g", "member_id": "m", "client_id": "y"}],
          "metrics.consumer_partition_hourly": [READ, READ | {"cluster": "d"}]},
         "select client_id, user_name, bytes_per_second, group_ids from client_fetches('c', :hour) order by 1",
-        [("x", None, 10.0, ["g"]), ("y", None, 5.0, None)], id="a client of all brokers, and its groups that commit",
+        [("x", None, 10.0, ["g"]), ("y", None, 5.0, None)], id="a client on all brokers, and its groups with commits",
     ),
     pytest.param(
         {"metrics.broker_sample": [
@@ -295,7 +295,7 @@ CALLS: list[Any] = [
          "inventory.consumer_member_hourly": [{"cluster": "c", "group_id": "g", "member_id": "m", "client_id": "x"}],
          "metrics.consumer_partition_hourly": [READ | {"cluster": "d"}]},
         "select client_id, bytes_per_second, group_ids from client_fetches('c', :hour) order by 1", [("x", 9.0, None)],
-        id="the most that was said since the hour began, by the run before as well",
+        id="the highest reading since the hour began, also by the previous run",
     ),
     pytest.param(
         {"metrics.broker_sample": [
@@ -305,19 +305,19 @@ CALLS: list[Any] = [
             *(_fetched(n, 900) | {"cluster": "d"} for n in range(13, 25))]},
         "select client_id, bytes_per_second, usual_bytes_per_second from client_fetches('c', :hour) order by 1",
         [("new", 1.0, 0.0), ("x", 7.0, 4.5)],
-        id="usual is the median of the day before; where only others were told it fetched nothing",
+        id="the baseline is the median of the day before; 0 in readings that list only other clients",
     ),
     pytest.param(
         {"metrics.broker_sample": [FETCHES | {"value": 7}, *(_fetched(n, 5) for n in range(2, 13))]},
         "select usual_bytes_per_second from client_fetches('c', :hour)", [(None,)],
-        id="of eleven hours nothing is usual",
+        id="eleven hours are too few for a baseline",
     ),
     pytest.param(
         {"inventory.consumer_member_hourly": [{"cluster": "c", "group_id": "g", "member_id": "m", "client_id": "x",
                                                "host": "h", "assignment": {"t": [0], "u": [0]}}],
          "metrics.consumer_partition_hourly": [READ, READ | {"cluster": "d", "topic": "u"}]},
         "select topic, client_id, host, group_id from members_without_commits('c', :hour)", [("u", "x", "h", "g")],
-        id="a member of a group that commits one topic of two",
+        id="a member whose group commits one of two topics",
     ),
     pytest.param(
         SENT, "select cluster, brokers, brokers_unplaced, brokers_silent from cluster_brokers"
@@ -328,17 +328,17 @@ CALLS: list[Any] = [
         {"metrics.topic_hourly": [TOPIC, TOPIC | {"topic": "u", "covered_seconds": 150, "counted_from": HOUR},
                                   TOPIC | {"topic": "v", "bytes_out": None, "covered_seconds": 900}]},
         "select counted_from, counted_to, seconds from topic_counted where hour = :hour",
-        [(HOUR, T10 + timedelta(seconds=100), 150.0)], id="the time that was counted",
+        [(HOUR, T10 + timedelta(seconds=100), 150.0)], id="measured time",
     ),
     pytest.param(
         {"metrics.topic_hourly": [TOPIC, TOPIC | {"topic": "u", "covered_seconds": 1, "counted_to": HOUR},
                                   TOPIC | {"topic": "v", "covered_seconds": 0, "counted_from": HOUR}]},
         "select counted_from, counted_to, seconds from topic_counted where hour = :hour",
-        [(HOUR + timedelta(minutes=10), T10 + timedelta(seconds=100), 100.0)], id="nothing was counted in no time",
+        [(HOUR + timedelta(minutes=10), T10 + timedelta(seconds=100), 100.0)], id="measured time of 0 s does not count",
     ),
     pytest.param(
         {"metrics.topic_hourly": [TOPIC | {"topic": "u", "covered_seconds": 1}]},
-        "select seconds from topic_counted where hour = :hour", [(1.0,)], id="one second was counted",
+        "select seconds from topic_counted where hour = :hour", [(1.0,)], id="one second was measured",
     ),
     pytest.param(
         {"metrics.broker_hourly": [
@@ -348,7 +348,7 @@ CALLS: list[Any] = [
          "inventory.topic_hourly": [{"cluster": "t", "topic": "t"}]},
         "select cluster, brokers, replicated_bytes_per_second, under_replicated_partitions from cluster_brokers"
         " where hour = :hour order by 1",
-        [("c", 2, 10.0, 7), ("t", 0, None, None)], id="what followers are sent, and a cluster without brokers",
+        [("c", 2, 10.0, 7), ("t", 0, None, None)], id="replication bytes out, and a cluster without brokers",
     ),
     pytest.param(
         {"inventory.topic_hourly": [
@@ -360,7 +360,7 @@ CALLS: list[Any] = [
         "select kind, application_id, replication_factor, covered_seconds, bytes_in, bytes_out, records_in,"
         " new_bytes_per_record, old_bytes_per_record from topic_bytes",
         [("repartition", "a", 2, 100.0, 1000, 5000, 20, 100.0, 8.0)],
-        id="what a record weighs as it comes and as stored",
+        id="bytes per record as received and as stored",
     ),
     pytest.param(
         {"inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 1, "kind": "plain"}],
@@ -373,7 +373,7 @@ CALLS: list[Any] = [
         " from topic_bytes order by topic",
         [("__t", "internal", None, 1, 10, 100.0, 100.0), ("_t", "plain", None, 1, None, None, None),
          ("t", "plain", None, 1, 10, 5.0, 5.0), ("u", "plain", None, 1, 10, None, None)],
-        id="no record came, none is stored, nothing is known, not by how many replicas what is stored is held",
+        id="no records in, none stored, metrics missing, replication factor missing",
     ),
     pytest.param(
         {"inventory.topic_hourly": [TOPIC_KEY | {"replication_factor": 1}],
@@ -390,7 +390,7 @@ CALLS: list[Any] = [
         " commits_per_partition, seconds_between_commits, is_unknown, is_silent from topic_readers"
         " where hour = :hour and cluster = 'c' and group_id = 'g' and topic = 't'",
         [(50, 500.0, 80.0, 10.0, 7.0, 28.0, 1, 4.0, 50.0, False, False)],
-        id="read by its steps or since the offset of the hour before; half of it while JMX counted",
+        id="records by commits or since the offset an hour before; half of the time measured over JMX",
     ),
     pytest.param(
         {"metrics.topic_hourly": [TOPIC | {"covered_seconds": 0}, TOPIC | {"topic": "u", "log_bytes": 400}],
@@ -402,22 +402,22 @@ CALLS: list[Any] = [
              READ | {"group_id": "unknown", "topic": "u", "records_consumed": None, "consumed_seconds": None},
              READ | {"group_id": "silent", "commits": 0, "client_id": "x"},
              READ | {"group_id": "silent", "commits": 0, "partition": 1},
-             READ | {"group_id": "speaks", "commits": 1, "client_id": "x"},
-             READ | {"group_id": "nobody", "commits": 0}]},
+             READ | {"group_id": "some commits", "commits": 1, "client_id": "x"},
+             READ | {"group_id": "no member", "commits": 0}]},
         "select group_id, fresh_bytes, backlog_bytes, bytes_in_per_second, seconds_between_commits, is_unknown,"
         " is_silent from topic_readers where hour = :hour order by 1",
         [("brief", 1000.0, 0.0, 10.0, 0.0, False, False), ("g", 0.0, 0.0, None, 10.0, False, False),
-         ("nobody", 0.0, 0.0, None, None, False, False), ("silent", 0.0, 0.0, None, None, False, True),
-         ("speaks", 0.0, 0.0, None, 100.0, False, False), ("unknown", 1000.0, 0.0, 10.0, None, True, False),
+         ("no member", 0.0, 0.0, None, None, False, False), ("silent", 0.0, 0.0, None, None, False, True),
+         ("some commits", 0.0, 0.0, None, 100.0, False, False), ("unknown", 1000.0, 0.0, 10.0, None, True, False),
          ("unread", 0.0, 0.0, None, 20.0, True, False)],
-        id="nothing was counted; the log's ends aren't known; who committed nothing, and who can't",
+        id="nothing measured; log end offsets unknown; groups without commits, with members and without",
     ),
     pytest.param(
         {"inventory.topic_hourly": [{"cluster": "c", "topic": "t", "replication_factor": 1}],
          "metrics.topic_hourly": [TOPIC],
          "metrics.consumer_partition_hourly": [READ | {"records_consumed": 7}]},
         "select fresh_bytes, backlog_bytes from topic_readers", [(700.0, 0.0)],
-        id="where the log's ends aren't known all counts once, as new",
+        id="with unknown log offsets all records count once, as new",
     ),
     pytest.param(
         {"metrics.broker_hourly": [
@@ -426,16 +426,16 @@ CALLS: list[Any] = [
             BROKER | {"cluster": "d", "partitions": None, "process_started_at": HOUR},
             BROKER | {"cluster": "d", "endpoint": "f", "instance_id": "none", "bytes_out_per_second": None}],
          "inventory.volume_hourly": [VOLUME, VOLUME | EARLIER],
-         "metrics.volume_hourly": [USUAL | {"read_bytes": 7}, USUAL | EARLIER | {"read_bytes": 5},
-                                   *_strays(USUAL | {"read_bytes": 900}, account="2", region="s")]},
+         "metrics.volume_hourly": [BASELINE | {"read_bytes": 7}, BASELINE | EARLIER | {"read_bytes": 5},
+                                   *_strays(BASELINE | {"read_bytes": 900}, account="2", region="s")]},
         "select hour, cluster, read_bytes, sent_bytes, is_upset from broker_reads_hourly(:hour, 1)"
         " where hour > :hour - interval '2 hours' order by 1, 2",
         [(EARLIER["hour"], "c", 5.0, 3600.0, False), (HOUR, "c", 7.0, 3600.0, False), (HOUR, "d", None, None, False)],
-        id="what brokers read and sent; controllers aside, and null where one of them isn't known",
+        id="reads and bytes out of brokers without controllers; null if one broker did not report",
     ),
     pytest.param(
         {"metrics.broker_hourly": [BROKER | {"hour": HOUR - timedelta(days=1)}]},
-        "select count(*) from broker_reads_hourly(:hour, 1)", [(0,)], id="a day ago is before the day",
+        "select count(*) from broker_reads_hourly(:hour, 1)", [(0,)], id="the hour a day ago is before the window",
     ),
 ]  # fmt: skip
 

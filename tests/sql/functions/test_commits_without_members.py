@@ -1,4 +1,4 @@
-"""commits_without_members: groups that jobs commit for without joining them, as Flink's do."""
+"""commits_without_members: groups whose offsets jobs commit without joining them, as Flink does."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ GROUPS: dict[str, dict[int, tuple[int | None, int | None, int | None]]] = {
     "history unknown": {0: (0, None, None), 1: (0, None, None), 2: (0, None, None)},
     "a consumer": {0: (2, 60, 0), 1: (2, 60, 0), 2: (2, 60, 0)},
 }
-"""Members, commits and rebalances by hours ago."""
+"""Members, commits, and rebalances by hours ago."""
 
 
-def test_who_commits_without_members(module_warehouse: sa.Engine) -> None:
+def test_groups_that_commit_without_members(module_warehouse: sa.Engine) -> None:
     with module_warehouse.connect() as connection:
         for group_id, hours in GROUPS.items():
             for ago, output in hours.items():

@@ -12,7 +12,7 @@ from tests.sql.rows import HOUR, insert_row
 QUERY = "select topic, is_confirmed from public.confirmed_constants(:hour, 24, 0.75, 0.5) order by topic"
 
 
-def test_a_constant_is_confirmed_if_a_whole_day_did_not_hold_it(module_warehouse: sa.Engine) -> None:
+def test_a_constant_is_confirmed_if_it_is_absent_for_a_whole_day(module_warehouse: sa.Engine) -> None:
     first = HOUR - timedelta(hours=30)
     store = {
         "cluster": "c",

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.sql.rows import HOUR, insert_row
 
-SAID = [
+VERDICTS = [
     ("consumer_trial_failed", "c", 3, "on_trial", 4),
     ("consumer_trial_failed", "c", 2, "passed", 24),
     ("consumer_trial_failed", "c", 1, "established", None),
@@ -18,10 +18,10 @@ SAID = [
 ]
 
 
-def test_the_last_verdict_of_a_trial_stays_when_the_group_has_settled(warehouse: sa.Engine) -> None:
+def test_the_last_verdict_of_a_trial_is_kept_when_the_group_is_established(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
-        for detector, cluster, ago, reason, tried in SAID:
+        for detector, cluster, ago, reason, tried in VERDICTS:
             row = {
                 "hour": HOUR - timedelta(hours=ago),
                 "detector": detector,

@@ -1,4 +1,4 @@
-"""disk_growth against numpy: a log directory and a file system that fill, with noise and hours that nobody knows."""
+"""disk_growth against numpy: a log directory and a file system that fill up, with noise and missing hours."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import sqlalchemy as sa
 from tests.sql.rows import HOUR, insert_rows
 
 WEEK, KNOWN = 168, 700
-"""Hours; what is older than four weeks (672) doesn't count."""
+"""In hours; hours older than four weeks (672) do not count."""
 TOTAL, FREE = 10**9, 10**6
 PLACES = {
     "log_dir": ("metrics.log_dir_hourly", "broker_id", "7", "log_dir", "total_bytes", "usable_bytes"),
     "file_system": ("metrics.file_system_hourly", "endpoint", "e1", "mountpoint", "size_bytes", "available_bytes"),
 }
-"""Table, where it is, which one is asked for, its path, its size and what is free."""
+"""Table, scope column and its value, and columns of the path, the size, and the free bytes."""
 Used = Mapping[int, float]
-"""By hours ago."""
+"""Used bytes by hours ago."""
 
 
 @pytest.fixture(scope="module")
 def of_weeks(module_warehouse: sa.Engine) -> sa.Engine:
-    """With all the days that are asked for."""
+    """The module's warehouse with partitions for all days of the tests."""
     with module_warehouse.begin() as connection:
         for days in range(-1, KNOWN // 24 + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (HOUR - timedelta(days)).date()})
@@ -42,7 +42,7 @@ def connection(of_weeks: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def fills(seed: int, slope: float, lately: float, gaps: float = 0.1) -> Used:
-    """So many bytes an hour, more or less in the last day; bursts, and hours that nobody knows."""
+    """Usage that grows by `slope` bytes per hour, by `lately` in the last day, with noise and missing hours."""
     random = np.random.default_rng(seed)
     return {
         ago: round(TOTAL / 2 - slope * ago + (lately - slope) * max(24 - ago, 0) + random.normal(0, 300))
@@ -55,7 +55,7 @@ def grown(
     connection: sa.Connection, kind: str, used: Used, *, now: float | None = None, is_high: bool = True,
     least_history: float = 24, beyond: float = 100,
 ) -> Mapping[str, Any]:  # fmt: skip
-    """What the function says of this one; others beside it are nearly full."""
+    """The function's row for this disk; other disks next to it are nearly full."""
     table, place, which, path, size, free = PLACES[kind]
     here: dict[str, Any] = {"cluster": "c", place: which, path: "/data"}
     others = [here | {"cluster": "d"}, here | {place: "8"}, here | {path: "/other"}]
@@ -74,7 +74,7 @@ def grown(
 
 
 def slope(used: Used, hours: int) -> float:
-    """Of the last hours, by Theil and Sen."""
+    """The Theil-Sen slope of the last `hours`, in bytes per hour."""
     return float(
         np.median([(a - b) / (j - i) for (i, a), (j, b) in combinations(used.items(), 2) if max(i, j) < hours])
     )
@@ -86,7 +86,10 @@ def by_days(used: Used) -> float:
 
 
 def without_rhythm(used: Used) -> Used:
-    """Less the median of what its hour of the day has beyond the 24 hours around it, by three days of each or none."""
+    """Usage less the daily rhythm: the median difference of each hour of day from the mean of the 24 h around it.
+
+    Unchanged if an hour of day is known on fewer than three days.
+    """
     week = {ago: bytes_ for ago, bytes_ in used.items() if ago <= WEEK}
     around = {ago: [week[n] for n in range(ago - 11, ago + 13) if n in week] for ago in week}
     beyond = [
@@ -99,9 +102,7 @@ def without_rhythm(used: Used) -> Used:
 
 
 @pytest.mark.parametrize(("hours", "has_rhythm"), [(95, True), (94, False), (KNOWN, True)])
-def test_growth_of_a_day_is_without_what_comes_and_goes_by_the_day(
-    connection: sa.Connection, hours: int, has_rhythm: bool
-) -> None:
+def test_growth_of_a_day_excludes_the_daily_rhythm(connection: sa.Connection, hours: int, has_rhythm: bool) -> None:
     random = np.random.default_rng(3)
     by_day = [round(TOTAL / 2 - 100 * ago + 1e6 * np.sin(ago / 12 * np.pi)) for ago in range(hours)]
     used = {ago: bytes_ + round(random.normal(0, 3e5)) for ago, bytes_ in enumerate(by_day)}
@@ -112,7 +113,7 @@ def test_growth_of_a_day_is_without_what_comes_and_goes_by_the_day(
 
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize(("lately", "is_high"), [(2000, True), (500, True), (500, False)])
-def test_it_is_what_numpy_says(connection: sa.Connection, kind: str, lately: float, is_high: bool) -> None:
+def test_growth_equals_the_result_of_numpy(connection: sa.Connection, kind: str, lately: float, is_high: bool) -> None:
     used = fills(1, 1000, lately)
     found = grown(connection, kind, used, is_high=is_high, beyond=10_000)
     week, day = slope(used, WEEK + 1), slope(used, 24)
@@ -132,7 +133,9 @@ def test_it_is_what_numpy_says(connection: sa.Connection, kind: str, lately: flo
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_what_does_not_grow_is_never_full_and_one_slope_is_none(connection: sa.Connection, kind: str) -> None:
+def test_a_disk_that_does_not_grow_never_fills_and_a_missing_slope_gives_no_growth(
+    connection: sa.Connection, kind: str
+) -> None:
     still = grown(connection, kind, dict.fromkeys(range(KNOWN), 5000.0))
     assert (still["week_growth"], still["day_growth"], still["growth_by_days"]) == (0, 0, 0)
     assert still["hours_to_full"] is still["hours_to_full_by_day"] is still["hours_to_full_by_days"] is None
@@ -146,7 +149,7 @@ def test_what_does_not_grow_is_never_full_and_one_slope_is_none(connection: sa.C
     assert only_before["hours_to_full"] is None
 
 
-def test_its_history_is_long_enough_at_exactly_so_many_hours(connection: sa.Connection) -> None:
+def test_the_history_is_long_enough_at_exactly_least_history_hours(connection: sa.Connection) -> None:
     used = {ago: 9e6 - 1000 * ago for ago in range(40)} | dict.fromkeys(range(WEEK + 1, WEEK + 9), 100000.0)
     full = ("hours_to_full", "hours_to_full_by_day", "hours_to_full_by_days")
     enough = grown(connection, "log_dir", used, least_history=40)
@@ -159,7 +162,7 @@ def test_its_history_is_long_enough_at_exactly_so_many_hours(connection: sa.Conn
 @pytest.mark.parametrize(
     ("above", "is_highest", "is_beyond"), [(0, False, False), (1, True, False), (100, True, False), (101, True, True)]
 )
-def test_what_was_used_most_counts_up_to_a_day_ago(
+def test_the_highest_usage_counts_up_to_a_day_ago(
     connection: sa.Connection, above: float, is_highest: bool, is_beyond: bool
 ) -> None:
     used = {ago: 5e6 - ago for ago in range(KNOWN)} | {0: 7e6, 23: 7e6, 24: 6e6, 672: 5.9e6, 673: 8e6}
@@ -167,9 +170,9 @@ def test_what_was_used_most_counts_up_to_a_day_ago(
     assert (found["is_highest"], found["is_beyond"]) == (is_highest, is_beyond)
 
 
-@pytest.mark.parametrize(("week_ago", "is_told"), [({168: 6e6}, False), ({168: 6e6 - 1}, True), ({672: 6e6}, False)])
-def test_days_tell_only_of_a_disk_that_was_never_so_full_before_the_week(
-    connection: sa.Connection, week_ago: Used, is_told: bool
+@pytest.mark.parametrize(("week_ago", "is_known"), [({168: 6e6}, False), ({168: 6e6 - 1}, True), ({672: 6e6}, False)])
+def test_growth_by_days_counts_only_if_the_disk_was_never_so_full_before_the_week(
+    connection: sa.Connection, week_ago: Used, is_known: bool
 ) -> None:
     used = {ago: 5e6 - 100 * ago for ago in range(KNOWN)} | {167: 6e6} | dict(week_ago)
-    assert (grown(connection, "log_dir", used)["hours_to_full_by_days"] is not None) == is_told
+    assert (grown(connection, "log_dir", used)["hours_to_full_by_days"] is not None) == is_known

@@ -1,4 +1,4 @@
-"""SQL functions about EBS: what an instance sustains, a bucket's habits, what to change a volume to."""
+"""SQL functions about EBS: the instance's limits, recurring burst balance cycles, and advised volume changes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ask(connection: sa.Connection, call: str, **values: Any) -> list[Row]:
         ("gp2", None, None, None),
     ],
 )
-def test_credits_are_pieces_or_bytes(
+def test_credits_are_io_of_256_kib_or_bytes(
     connection: sa.Connection, volume_type: str, iops: float | None, bytes_per_second: float | None,
     credits: float | None,
 ) -> None:  # fmt: skip
@@ -78,7 +78,7 @@ def test_credits_are_pieces_or_bytes(
         (("standard", 100, 0, 0), None),
     ],
 )
-def test_what_a_volume_costs(connection: sa.Connection, volume: tuple[Any, ...], usd: float | None) -> None:
+def test_the_monthly_price_of_a_volume(connection: sa.Connection, volume: tuple[Any, ...], usd: float | None) -> None:
     prices = PRICES | {"sc1_gib": 0.015, "io2_gib": 0.13, "io2_iops": 0.07, "io2_iops_above_32000": 0.05,
                        "io2_iops_above_64000": 0.03}  # fmt: skip
     put(connection, "inventory.ebs_price", prices, {"region": "s"})
@@ -126,7 +126,7 @@ def test_what_a_volume_costs(connection: sa.Connection, volume: tuple[Any, ...],
         ("sc1", (1, 193, 1), (16470, None, None, False)),
     ],
 )
-def test_the_least_volume_that_sustains_it(
+def test_the_smallest_volume_that_sustains_the_demand(
     connection: sa.Connection, of_type: str, wanted: tuple[int, int, int], expected: tuple[Any, ...]
 ) -> None:
     iops, mib_s, gib = wanted
@@ -171,7 +171,7 @@ DRY = {"hours_to_exhaustion": 0, "baseline_iops": 100, "baseline_bytes_per_secon
         (DRY | {"hours_to_exhaustion": 1}, False),
     ],
 )
-def test_a_demand_that_a_limit_cut_off_is_open(connection: sa.Connection, measured: Row, is_open: bool) -> None:
+def test_demand_at_a_limit_is_a_lower_bound(connection: sa.Connection, measured: Row, is_open: bool) -> None:
     limits = {"burst_iops": 3000, "burst_bytes_per_second": 125 * MIB, "minutes_at_iops_limit": 1,
               "minutes_at_throughput_limit": 0, "demand_iops_p99": 1000, "demand_bytes_per_second_p99": MIB,
               "hours_to_exhaustion": 1}  # fmt: skip
@@ -202,7 +202,7 @@ class TestInstance:
         ("balances", "percent", "hours"),
         [
             ({"10:45": 70, "10:50": 68, "10:55": 66}, 66, 2.75),
-            # What is older than 25 minutes, or not settled yet, doesn't count.
+            # Data points older than 25 minutes, or not final yet, do not count.
             ({"10:34": 10, "10:45": 70, "10:50": 68, "10:55": 66, "11:00": 1}, 66, 2.75),
             ({"10:35": 74, "10:40": 72, "10:45": 70}, 70, 70 / 24),
             ({"10:50": 68, "10:55": 66}, None, None),
@@ -213,14 +213,14 @@ class TestInstance:
             ({"10:40": 60, "10:45": 60, "10:50": 60.2, "10:55": 60.1}, None, None),
         ],
     )
-    def test_burst_lasts_as_its_balance_falls(
+    def test_the_burst_ends_at_the_rate_at_which_its_balance_falls(
         self, connection: sa.Connection, balances: dict[str, float | None], percent: float | None, hours: float | None
     ) -> None:
         found = self.burst(connection, balances)
         assert found["instance_burst_percent"] == percent
         assert found["hours_to_instance_burst_end"] == (None if hours is None else pytest.approx(hours, rel=1e-6))
 
-    def test_of_two_balances_the_one_that_ends_first(self, connection: sa.Connection) -> None:
+    def test_the_balance_that_ends_first_counts(self, connection: sa.Connection) -> None:
         self.burst(connection, {"10:41": 70, "10:46": 68, "10:51": 66})
         self.samples(connection, {"10:42": 30, "10:47": 29, "10:52": 28}, "byte")
         found = ask(connection, "metrics.instance_ebs(:hour, 2)")[0]
@@ -231,17 +231,17 @@ class TestInstance:
         assert found["instance_burst_percent"] == 28
         assert found["hours_to_instance_burst_end"] == pytest.approx(28 / 12, rel=0.1)
 
-    def test_it_falls_since_it_stood_highest_last(self, connection: sa.Connection) -> None:
+    def test_the_balance_falls_since_its_last_peak(self, connection: sa.Connection) -> None:
         found = self.burst(connection, {"10:40": 70, "10:45": 70, "10:50": 68, "10:55": 66})
         assert found["instance_burst_falling_minutes"] == 10
 
-    def test_it_may_have_fallen_for_longer_than_its_slope_is_taken(self, connection: sa.Connection) -> None:
+    def test_the_fall_may_be_longer_than_the_window_of_its_slope(self, connection: sa.Connection) -> None:
         balances: dict[str, float | None] = {"10:24": 99, "10:25": 80, "10:45": 70, "10:50": 68, "10:55": 66}
         found = self.burst(connection, balances)
         assert found["instance_burst_falling_minutes"] == 30
         assert found["hours_to_instance_burst_end"] == pytest.approx(2.75, rel=1e-6)
 
-    def test_other_instances_volumes_and_hours_say_nothing(self, connection: sa.Connection) -> None:
+    def test_other_instances_volumes_and_hours_do_not_count(self, connection: sa.Connection) -> None:
         later, much = {"hour": HOUR + timedelta(hours=1)}, {"demand_iops_p95": 50000, "minutes_at_instance_limit": 9}
         elsewhere: tuple[Row, ...] = ({"account": "2"}, {"region": "s"})
         base = INSTANCE | {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB}
@@ -260,7 +260,7 @@ class TestInstance:
         [found] = ask(connection, "metrics.instance_ebs(:hour, 2)")
         assert (found["instance_wanted_iops"], found["instance_wanted_bytes_per_second"]) == (9000, 9000 * MIB)
 
-    def test_other_instances_bursts_are_not_its_own(self, connection: sa.Connection) -> None:
+    def test_burst_balances_of_other_instances_do_not_count(self, connection: sa.Connection) -> None:
         self.burst(connection, {})
         for other in ({"account": "2"}, {"region": "s"}, {"instance_id": "i-2"}):
             for minute, percent in ((45, 30), (50, 28), (55, 26)):
@@ -269,7 +269,7 @@ class TestInstance:
                                 "ebs_io_balance_percent": percent} | other)  # fmt: skip
         assert [row["instance_burst_percent"] for row in ask(connection, "metrics.instance_ebs(:hour, 2)")] == [None]
 
-    def test_its_volumes_want_together_and_never_less_than_it_has(self, connection: sa.Connection) -> None:
+    def test_demand_is_summed_over_volumes_and_is_never_below_the_baseline(self, connection: sa.Connection) -> None:
         base = {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB, "instance_type": "m5.large"}
         put(connection, "inventory.instance_hourly", INSTANCE | base)
         for volume, account in (("vol-1", "1"), ("vol-2", "1"), ("vol-1", "2")):
@@ -285,7 +285,9 @@ class TestInstance:
         assert (found["1"]["instance_type"], found["2"]["instance_type"]) == ("m5.large", None)
         assert found["2"]["instance_wanted_iops"] == 2500
 
-    def test_what_it_holds_back_is_a_step_and_never_less_than_it_did_before(self, connection: sa.Connection) -> None:
+    def test_throttled_demand_is_raised_by_a_step_and_is_never_below_earlier_demand(
+        self, connection: sa.Connection
+    ) -> None:
         base = {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB}
         demand = {"demand_iops_p95": 3700, "demand_bytes_per_second_p95": 60 * MIB}
         before = {"demand_iops_p95": 9000, "demand_bytes_per_second_p95": MIB}
@@ -298,7 +300,7 @@ class TestInstance:
             VOLUME | {"account": "2", "minutes_at_instance_limit": 0} | demand,
             VOLUME | {"account": "2"} | before | {"hour": HOUR - timedelta(hours=1)})  # fmt: skip
         wanted = [row["instance_wanted_iops"] for row in self.ordered(connection)]
-        assert wanted == [7200, 3700]  # what isn't held back says itself what it wants
+        assert wanted == [7200, 3700]  # demand that is not throttled is the measured one
         assert self.ordered(connection)[0]["instance_wanted_bytes_per_second"] == 120 * MIB
         put(connection, "metrics.volume_hourly", VOLUME | before | {"hour": HOUR - timedelta(hours=24)},
             VOLUME | {"demand_iops_p95": 20000, "hour": HOUR - timedelta(hours=25)})  # fmt: skip
@@ -308,14 +310,14 @@ class TestInstance:
         return sorted(ask(connection, "metrics.instance_ebs(:hour, 2)"), key=lambda row: str(row["account"]))
 
 
-class TestHabit:
+class TestBurstBalanceCycle:
     """metrics.burst_balance_cycle"""
 
     NOW = VOLUME | {"burst_balance_last_percent": 44, "credits_per_hour": -800, "hours_to_exhaustion": 2.5}
     CALL = "metrics.burst_balance_cycle(:hour, '1', 'r', 'vol-1', 3, 0.75)"
 
     def day(self, days: int, low: float = 47, burnt: float = -600, hours: int = 0, later: int = 1) -> list[Row]:
-        """That many days ago, as many hours later: a batch, and its lowest as many hours after that."""
+        """A batch `days` ago, `hours` later in the day, with its lowest balance `later` hours after its start."""
         at = HOUR - timedelta(days=days) + timedelta(hours=hours)
         return [
             VOLUME | {"hour": at, "burst_balance_min_percent": low, "credits_per_hour": burnt},
@@ -329,28 +331,28 @@ class TestHabit:
             ([{"days": 8}], 0),
             ([{"days": 1, "hours": 1}, {"days": 2, "hours": -1}], 2),
             ([{"days": 1, "hours": 3}], 0),
-            # As low as now, give or take three points. (What is two hours later is past this hour's neighbours.)
+            # The balance is as low as now, within three points. Two hours later is outside of the hours compared.
             ([{"days": 1, "low": 47, "later": 2}, {"days": 2, "low": 47.1, "later": 2}], 1),
-            # As fast as three quarters of now.
+            # The drain is at least three quarters of the current one.
             ([{"days": 1, "burnt": -600}, {"days": 2, "burnt": -599}], 1),
-            # Known for as long as it has left now: 2.5 h, so three.
+            # The hours up to the current forecast must be known: 2.5 h, so three.
             ([{"days": 1, "later": 3}, {"days": 2, "later": 4}], 1),
         ],
     )
-    def test_days_on_which_it_drained_as_now_and_refilled(
+    def test_days_with_a_similar_drain_and_a_refill(
         self, connection: sa.Connection, days: list[Row], alike: int
     ) -> None:
         put(connection, "metrics.volume_hourly", self.NOW, *(row for day in days for row in self.day(**day)))
         lowest = 31.0 if alike else None
         assert ask(connection, self.CALL) == [{"days_alike": alike, "lowest_percent": lowest}]
 
-    def test_another_volumes_days_are_no_habit_of_this(self, connection: sa.Connection) -> None:
+    def test_days_of_another_volume_do_not_count(self, connection: sa.Connection) -> None:
         put(connection, "metrics.volume_hourly", self.NOW)
         for other in ({"account": "2"}, {"region": "s"}, {"volume_id": "vol-2"}):
             put(connection, "metrics.volume_hourly", *(row | other for row in (self.NOW, *self.day(1))))
         assert ask(connection, self.CALL)[0]["days_alike"] == 0
 
-    def test_the_lowest_of_a_day_counts_and_this_day_is_none_of_them(self, connection: sa.Connection) -> None:
+    def test_the_lowest_balance_of_a_day_counts_and_the_current_day_does_not(self, connection: sa.Connection) -> None:
         drained = VOLUME | {"credits_per_hour": -800}
         balances = {
             0: {0: 44, 1: 20},
@@ -384,9 +386,9 @@ class TestHeldBack:
             ({0: 0, 2: 45}, (0, 0)),
             ({**dict.fromkeys(range(168), 0), 168: 30}, (167, 0)),
         ],
-        ids=["now", "goes on", "began anew", "three hours", "a pause", "an hour that is not known", "a week"],
+        ids=["now", "continues", "began again", "three hours", "a pause", "an unknown hour", "a week"],
     )
-    def test_since_the_last_pause(
+    def test_throttled_since_the_last_pause(
         self, connection: sa.Connection, minutes: dict[int, int | None], since: tuple[int, int]
     ) -> None:
         def row(hours: int, minute: int | None, **other: Any) -> Row:
@@ -433,28 +435,28 @@ class TestSlowness:
             ({0: 9, 2: 1, 3: 1, 4: 1, 5: 1}, 5, (1, 20, 4, 0)),
             ({0: 9, 2: 10, 3: 30, 4: 10, 5: 30}, 1, (20, 70, 4, 0)),
             ({0: 99, 2: 20, 3: 20, 4: 30, 5: 10}, 1, (20, 45, 4, 15)),
-            # With fewer hours than asked for nothing is usual.
+            # With fewer hours than known_hours there is no baseline.
             ({0: 9, 2: 10, 3: 10, 4: 10}, 5, (None, 20, 3, 0)),
-            # Three times this time of day, of which one is an hour before and one an hour after it; or two.
+            # Three values at this time of day, one of them an hour earlier and one an hour later; or two values.
             ({0: 9, 2: 10, 3: 10, 4: 10, 5: 10, 47: 30, 48: 30, 49: 30}, 5, (30, 150, 7, 0)),
             ({0: 9, 2: 10, 3: 10, 4: 10, 5: 10, 48: 30, 49: 30}, 5, (10, 50, 6, 0)),
             ({0: 9, 2: 10, 3: 10, 4: 10, 5: 10, 46: 30, 48: 30, 49: 30}, 5, (10, 50, 7, 0)),
-            # A week, and not an hour more.
+            # A week, and no hour more.
             ({0: 9, 2: 1, 3: 1, 4: 1, 168: 1, 169: 1}, 5, (1, 20, 4, 0)),
         ],
     )
-    def test_slow_is_against_its_own_past(
+    def test_the_limit_is_relative_to_the_baseline(
         self, connection: sa.Connection, by_hours_ago: dict[int, float], ratio: float, expected: tuple[Any, ...]
     ) -> None:
         assert self.slowness(connection, by_hours_ago, ratio=ratio) == expected
 
     @pytest.mark.parametrize(("volume_type", "limit"), [("gp2", 20), ("st1", None), ("sc1", None)])
-    def test_of_a_new_hdd_nothing_is_slow(
+    def test_a_new_hdd_volume_has_no_limit(
         self, connection: sa.Connection, volume_type: str, limit: float | None
     ) -> None:
         assert self.slowness(connection, {0: 9}, volume_type=volume_type) == (None, limit, 0, 0)
 
-    def test_minutes_are_counted_by_how_many_requests_were_slow_until_an_hour_that_was_not(
+    def test_slow_minutes_are_the_share_of_slow_requests_back_to_the_last_hour_without_any(
         self, connection: sa.Connection
     ) -> None:
         self.slowness(connection, {4: 19, 5: 99}, known_hours=99)
@@ -494,14 +496,14 @@ class TestAdvice:
     @pytest.mark.parametrize(
         ("volume", "measured", "by_throughput", "expected"),
         [
-            # gp2, st1 and io1 without enough throughput become gp3, by demand with headroom.
+            # gp2, st1, and io1 without enough throughput become gp3, sized by demand with headroom.
             ({"volume_type": "gp2", "size_gib": 100}, GP2 | {"demand_iops_p99": 2600}, False, ("gp3", 100, 3200, 125)),
             ({"volume_type": "gp2", "size_gib": 100}, GP2 | {"demand_iops_p99": None}, False, ("gp3", 100, 3000, 125)),
             ({"volume_type": "gp2", "size_gib": 9}, GP2 | {"demand_bytes_per_second_p99": 200 * MIB}, False,
              ("gp3", 9, 3000, 240)),
             ({"volume_type": "st1", "size_gib": 500}, GP2, True, ("gp3", 500, 3000, 125)),
             ({"volume_type": "io1", "size_gib": 100}, GP3, True, ("gp3", 100, 3000, 125)),
-            # What has enough of its type's kind gets more of it.
+            # Other volumes keep their type and get more IOPS or throughput.
             ({"volume_type": "io1", "size_gib": 50}, GP3, False, ("io1", 72, 3600, None)),
             ({"volume_type": "io2", "size_gib": 50}, GP3 | {"demand_iops_p99": 3100}, False, ("io2", 50, 3800, None)),
             ({"volume_type": "gp3", "size_gib": 50}, GP3, False, ("gp3", 50, 3600, 125)),
@@ -510,7 +512,7 @@ class TestAdvice:
              ("gp3", 50, 3360, 840)),
         ],
     )  # fmt: skip
-    def test_what_to_change_it_to(
+    def test_the_advised_change(
         self, connection: sa.Connection, volume: Row, measured: Row, by_throughput: bool, expected: tuple[Any, ...]
     ) -> None:
         found = self.advice(connection, volume, measured, by_throughput)
@@ -525,7 +527,7 @@ class TestAdvice:
             ("gp3", 80000, 2000, 80000, True, False),
         ],
     )
-    def test_what_one_volume_can_not_give(
+    def test_demand_beyond_the_maximum_of_a_volume(
         self, connection: sa.Connection, volume_type: str, iops: int, mib_s: int, demand: int, at_its_end: bool,
         suffices: bool,
     ) -> None:  # fmt: skip
@@ -551,18 +553,18 @@ class TestAdvice:
     @pytest.mark.parametrize(
         ("measured", "expected", "replayed"),
         [
-            # At 3,000 IOPS of 3,000: twice as much and headroom, and nothing is said of how it would have been.
+            # At the limit of 3,000 IOPS: twice as many with headroom, and the replay is unknown.
             ({"demand_iops_p99": 2999}, (7200, 125), (0, 20)),
-            # Its operations are held back by its bytes, and the other way round.
+            # The throughput limit also limits the IOPS, and the other way round.
             ({"demand_iops_p99": 2000, "demand_bytes_per_second_p99": 120 * MIB}, (4800, 290), (0, 20)),
-            # Seen above the limit that it has now: known. What isn't near it wasn't cut off.
+            # Demand above the current limit is known; demand well below it was not limited.
             ({"demand_iops_p99": 4000}, (4800, 125), (0, 0)),
             ({"demand_iops_p99": 2500}, (3600, 125), (0, 0)),
-            # Micro-bursts: what it asks in the seconds that aren't idle.
+            # Micro-bursts: the demand in the seconds that are not idle.
             ({"demand_iops_p99": 1000, "busy_iops_p95": 5000}, (6000, 125), (0, 0)),
         ],
     )
-    def test_what_a_limit_cut_off_is_known_as_at_least_so_much(
+    def test_demand_at_a_limit_is_reported_as_a_lower_bound(
         self, connection: sa.Connection, measured: Row, expected: tuple[int, int], replayed: tuple[int, int]
     ) -> None:
         limits = {"burst_iops": 3000, "burst_bytes_per_second": 125 * MIB}
@@ -571,7 +573,7 @@ class TestAdvice:
         assert (found["then_throttled_minutes"], found["unknown_minutes"]) == replayed
         assert found["wants_at_least"] == (replayed[1] > 0)
 
-    def test_a_dry_bucket_that_was_never_seen_above_its_baseline_wants_at_least_that(
+    def test_an_exhausted_bucket_never_above_its_baseline_has_the_baseline_as_lower_bound(
         self, connection: sa.Connection
     ) -> None:
         dry = {"bucket_credits": 5_400_000, "burst_iops": 3000, "burst_bytes_per_second": 128 * MIB,
@@ -579,7 +581,7 @@ class TestAdvice:
         found = self.advice(connection, {"volume_type": "gp2", "size_gib": 500}, GP2 | dry)
         assert (found["wants_at_least"], found["iops"], found["unknown_minutes"]) == (True, 3600, 20)
 
-    def test_what_it_wanted_before_it_was_cut_off_is_remembered(self, connection: sa.Connection) -> None:
+    def test_demand_before_the_throttling_counts(self, connection: sa.Connection) -> None:
         limits = {"burst_iops": 3000, "burst_bytes_per_second": 125 * MIB, "demand_iops_p99": 3000}
         before = VOLUME | {"demand_iops_p99": 7000, "minutes_at_iops_limit": 0}
         put(connection, "metrics.volume_hourly", before | {"hour": HOUR - timedelta(days=2)})
@@ -595,8 +597,8 @@ class TestAdvice:
 class TestReplay:
     """metrics.volume_replay"""
 
-    def test_minutes_beyond_other_limits(self, connection: sa.Connection) -> None:
-        # Of 100 IOPS and 1 MiB/s: by hours ago what they did at most, how long they were held back, what they wanted.
+    def test_minutes_above_other_limits(self, connection: sa.Connection) -> None:
+        # Limits of 100 IOPS and 1 MiB/s. By hours ago: the maximum, throttled minutes, and the demand.
         calm = {"minutes_present": 60, "minutes_at_iops_limit": 0, "minutes_at_throughput_limit": 0, "iops_max": 100,
                 "bytes_per_second_max": MIB, "demand_iops_p99": 100, "demand_bytes_per_second_p99": MIB}  # fmt: skip
         hours: list[Row] = [

@@ -1,4 +1,4 @@
-"""What processes may grow to, what their machines hold, and what a failure moves to the others."""
+"""Memory limits of processes and hosts, and the memory that moves to other processes on a failure."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def _process(endpoint: str, **more: Any) -> dict[str, Any]:
     return {"cluster": "c", "app": "orders", "endpoint": endpoint, "samples": 3, **more}
 
 
-def _machine(instance_id: str, memory_bytes: float, **more: Any) -> dict[str, Any]:
+def _host(instance_id: str, memory_bytes: float, **more: Any) -> dict[str, Any]:
     return {**PLACE, "instance_id": instance_id, "memory_bytes": memory_bytes, **more}
 
 
 # host_memory
 
 
-def test_a_machine_is_known_by_aws_or_by_node_exporter_and_of_both_aws_counts(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("both", 8), _machine("aws", 8))
+def test_host_memory_comes_from_aws_or_from_node_exporter_and_aws_takes_precedence(connection: sa.Connection) -> None:
+    _given(connection, "inventory.instance_hourly", _host("both", 8), _host("aws", 8))
     _given(connection, "metrics.instance_hourly", {**PLACE, "instance_id": "both", "memory_used_mean_percent": 60})
     again = {"account": "2", "region": "r", "instance_id": "both"}
     _given(connection, "inventory.instance_hourly", {**again, "memory_bytes": 6})
@@ -67,8 +67,8 @@ def test_a_machine_is_known_by_aws_or_by_node_exporter_and_of_both_aws_counts(co
 
 
 @pytest.mark.parametrize("other", [{"account": "2"}, {"region": "s"}, {"instance_id": "j"}, {"hour": EARLIER}], ids=str)
-def test_what_another_machine_has_in_use_says_nothing(connection: sa.Connection, other: dict[str, Any]) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 8))
+def test_used_memory_of_another_host_does_not_count(connection: sa.Connection, other: dict[str, Any]) -> None:
+    _given(connection, "inventory.instance_hourly", _host("i", 8))
     _given(
         connection,
         "metrics.instance_hourly",
@@ -79,8 +79,8 @@ def test_what_another_machine_has_in_use_says_nothing(connection: sa.Connection,
     ]
 
 
-def test_another_hours_machines_are_not_told(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", {**_machine("i", 8), "hour": EARLIER})
+def test_hosts_of_another_hour_are_not_returned(connection: sa.Connection) -> None:
+    _given(connection, "inventory.instance_hourly", {**_host("i", 8), "hour": EARLIER})
     _given(connection, "metrics.node_hourly", {"cluster": "c", "endpoint": "n", "instance_id": "n", "hour": EARLIER})
     assert _asked(connection, "host_memory") == []
 
@@ -104,7 +104,7 @@ def test_another_hours_machines_are_not_told(connection: sa.Connection) -> None:
     ],
     ids=["all known", "classes and code unknown", "heap unknown", "stacks and buffers unknown"],
 )
-def test_a_process_may_grow_to_its_heap_and_the_rest(
+def test_a_process_may_grow_to_its_maximum_heap_plus_its_other_memory(
     connection: sa.Connection, metrics: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     _given(connection, "metrics.jvm_app_hourly", _process("e", **metrics), _process("e", hour=EARLIER, samples=9))
@@ -126,11 +126,11 @@ def test_a_process_may_grow_to_its_heap_and_the_rest(
         (2, 5, None, None, 5, None),
         (2, None, None, None, None, None),
         (0, 5, 7, 8, 0, 0),
-        (None, 5, 7, 8, 7, 8),  # how many isn't known, that there are is
+        (None, 5, 7, 8, 7, 8),  # stores exist, but their number is unknown
         (None, None, None, None, 0, 0),
     ],
 )
-def test_rocksdb_takes_what_it_is_configured_for_or_what_it_has_taken(
+def test_rocksdb_memory_is_the_configured_or_the_measured_one(
     connection: sa.Connection,
     stores: int | None,
     measured: float | None,
@@ -154,20 +154,20 @@ def test_rocksdb_takes_what_it_is_configured_for_or_what_it_has_taken(
 
 
 @pytest.mark.parametrize(
-    ("container", "machine", "limit"), [(4, 8, 4), (8, 4, 4), (4, None, 4), (None, 8, 8), (None, None, None)]
+    ("container", "host", "limit"), [(4, 8, 4), (8, 4, 4), (4, None, 4), (None, 8, 8), (None, None, None)]
 )
-def test_its_limit_is_its_containers_or_its_machines_whichever_is_less(
-    connection: sa.Connection, container: float | None, machine: float | None, limit: float | None
+def test_the_limit_is_the_lower_one_of_container_and_host(
+    connection: sa.Connection, container: float | None, host: float | None, limit: float | None
 ) -> None:
-    if machine:
-        _given(connection, "inventory.instance_hourly", _machine("i", machine))
+    if host:
+        _given(connection, "inventory.instance_hourly", _host("i", host))
     _given(connection, "metrics.jvm_app_hourly", _process("e", instance_id="i", memory_limit_bytes=container))
     [row] = _asked(connection, "process_memory")
-    assert (row["limit_bytes"], row["host_memory_bytes"]) == (limit, machine)
+    assert (row["limit_bytes"], row["host_memory_bytes"]) == (limit, host)
 
 
-def test_the_jvms_of_a_machine_are_added_up_containers_to_their_limits(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 10000), _machine("j", 10000))
+def test_jvms_of_a_host_are_summed_containers_up_to_their_limits(connection: sa.Connection) -> None:
+    _given(connection, "inventory.instance_hourly", _host("i", 10000), _host("j", 10000))
     on = {"instance_id": "i", "memory_limit_bytes": 300, "non_heap_used_bytes": 0}
     _given(
         connection,
@@ -182,8 +182,8 @@ def test_the_jvms_of_a_machine_are_added_up_containers_to_their_limits(connectio
         _process("g", heap_max_bytes=9),
     )
     rows = {row["endpoint"]: row for row in _asked(connection, "process_memory")}
-    machine = ("host_total_bytes", "host_most_bytes", "other_jvms_bytes")
-    assert {endpoint: tuple(row[column] for column in machine) for endpoint, row in rows.items()} == {
+    host = ("host_total_bytes", "host_most_bytes", "other_jvms_bytes")
+    assert {endpoint: tuple(row[column] for column in host) for endpoint, row in rows.items()} == {
         "a": (510, 520, 400),
         "b": (510, 520, 210),
         "d": (510, 520, 410),
@@ -193,8 +193,8 @@ def test_the_jvms_of_a_machine_are_added_up_containers_to_their_limits(connectio
     }
 
 
-def test_one_jvm_of_which_little_is_known_leaves_open_what_the_machine_holds(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 10000))
+def test_one_jvm_without_metrics_leaves_the_maximum_of_the_host_unknown(connection: sa.Connection) -> None:
+    _given(connection, "inventory.instance_hourly", _host("i", 10000))
     known = _process("a", instance_id="i", heap_max_bytes=100, non_heap_used_bytes=0)
     silent = _process("b", instance_id="i", memory_limit_bytes=50)
     _given(connection, "metrics.jvm_app_hourly", known, silent)
@@ -203,8 +203,8 @@ def test_one_jvm_of_which_little_is_known_leaves_open_what_the_machine_holds(con
     assert (rows["a"]["other_jvms_bytes"], rows["b"]["other_jvms_bytes"]) == (0, 100)
 
 
-def test_what_jvms_have_taken_is_heap_rest_and_rocksdb_as_measured(connection: sa.Connection) -> None:
-    _given(connection, "inventory.instance_hourly", _machine("i", 10000))
+def test_taken_memory_is_heap_other_memory_and_measured_rocksdb(connection: sa.Connection) -> None:
+    _given(connection, "inventory.instance_hourly", _host("i", 10000))
     on = {"instance_id": "i", "heap_max_bytes": 100, "direct_bytes": 5, "rocksdb_measured_bytes": 30}
     _given(
         connection,
@@ -224,7 +224,7 @@ MEMBER = {"application_id": "orders-app", "heap_max_bytes": 1, "non_heap_used_by
 CHANGELOG = {"cluster": "c", "topic": "t", "kind": "changelog", "application_id": "orders-app", "partitions": 5}
 
 
-def _unseen(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+def _unreported(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     _given(connection, "metrics.jvm_app_hourly", *rows)
     return {
         f"{row['cluster']}/{row['endpoint']}": (row["unreported_stores"], row["most_bytes"])
@@ -232,7 +232,7 @@ def _unseen(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, tuple
     }
 
 
-def test_changelogs_tell_how_many_stores_there_are_where_jmx_shows_none(connection: sa.Connection) -> None:
+def test_stores_missing_in_jmx_are_counted_by_changelog_partitions(connection: sa.Connection) -> None:
     others: tuple[dict[str, Any], ...] = (
         {"topic": "u", "kind": "plain"}, {"cluster": "d"}, {"topic": "v", "application_id": "bills-app"},
         {"hour": EARLIER}, {"cluster": "early", "hour": EARLIER},
@@ -240,7 +240,7 @@ def test_changelogs_tell_how_many_stores_there_are_where_jmx_shows_none(connecti
     _given(connection, "inventory.topic_hourly", CHANGELOG, CHANGELOG | {"topic": "s", "partitions": 2})
     _given(connection, "inventory.topic_hourly", *(CHANGELOG | {"partitions": 100} | other for other in others))
     default = 3 * (3 * 16 + 50) * 2**20
-    assert _unseen(
+    assert _unreported(
         connection,
         _process("a", **MEMBER),
         _process("b", **MEMBER, store_instances=0),
@@ -259,18 +259,20 @@ def test_changelogs_tell_how_many_stores_there_are_where_jmx_shows_none(connecti
     }
 
 
-@pytest.mark.parametrize("seen", [{"store_instances": 1}, {"application_stores": 1}], ids=str)
-def test_of_an_application_that_shows_stores_none_are_unseen(connection: sa.Connection, seen: dict[str, Any]) -> None:
+@pytest.mark.parametrize("reported", [{"store_instances": 1}, {"application_stores": 1}], ids=str)
+def test_an_application_that_reports_stores_has_no_unreported_ones(
+    connection: sa.Connection, reported: dict[str, Any]
+) -> None:
     _given(connection, "inventory.topic_hourly", CHANGELOG)
-    rows = _process("a", **MEMBER, store_instances=0, application_stores=0), _process("b", **MEMBER, **seen)
-    assert {stores for stores, _ in _unseen(connection, *rows).values()} == {0}
+    rows = _process("a", **MEMBER, store_instances=0, application_stores=0), _process("b", **MEMBER, **reported)
+    assert {stores for stores, _ in _unreported(connection, *rows).values()} == {0}
 
 
 # settled_stores
 
 DAYS = 2.5
 SINCE = HOUR - timedelta(days=DAYS)
-"""Twenty hours of 60 are a third, the first six a tenth."""
+"""Of these 60 hours, a third (20) must be known, and the first reading must be within the first tenth (6)."""
 KNOWN: dict[float, float | None] = {6: 95, **dict.fromkeys(range(14, 30), 90.0), 30: 100, 45: 100, 60: 105}
 SECOND = 1 / 3600
 
@@ -278,7 +280,7 @@ SECOND = 1 / 3600
 def _known(
     endpoint: str, by_hour: dict[float, float | None], started_at: Any = SINCE, **more: Any
 ) -> list[dict[str, Any]]:
-    """The process of the last hour may be younger than what was there before."""
+    """Rows of a process by hours since SINCE; `started_at` is the start time in the last hour."""
     return [
         _process(
             endpoint, **{"hour": SINCE + timedelta(hours=after), "rocksdb_measured_bytes": measured,
@@ -310,25 +312,25 @@ def _settled(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, floa
         ({60: None, 50: 105}, None),
     ],
     ids=[
-        "as little as will do", "of other hours nothing counts", "nineteen hours", "known from the seventh on",
-        "known from the seventh on, and without a figure before", "grows by more", "has grown by more since the half",
-        "isn't known now",
+        "minimum history", "other hours do not count", "nineteen hours", "known from the seventh hour on",
+        "null before the seventh hour", "grows by more", "grew by more since half of the time",
+        "unknown now",
     ],
 )  # fmt: skip
-def test_stores_are_settled_where_they_are_known_and_grow_no_more(
+def test_stores_are_settled_if_they_are_known_and_no_longer_grow(
     connection: sa.Connection, changed: dict[float, float | None], measured: float | None
 ) -> None:
     found = _settled(connection, *_known("e", KNOWN | changed))
     assert found == ({} if measured is None else {"c/e": measured})
 
 
-def test_a_young_process_isnt_settled_nor_one_that_had_fewer_stores_or_has_none(connection: sa.Connection) -> None:
+def test_a_young_process_is_not_settled_nor_one_with_more_stores_than_before_or_none(connection: sa.Connection) -> None:
     before = {after: measured for after, measured in KNOWN.items() if after < 60}
     now = {60.0: KNOWN[60]}
     assert _settled(
         connection,
         *_known("young", KNOWN, SINCE + timedelta(seconds=1)),
-        *_known("young", now, cluster="d"),  # old, but nothing is known of it
+        *_known("young", now, cluster="d"),  # old, but without history
         *_known("old", now),
         *_known("none", KNOWN, store_instances=0),
         *_known("had-less", before),
@@ -338,7 +340,7 @@ def test_a_young_process_isnt_settled_nor_one_that_had_fewer_stores_or_has_none(
     ) == {"c/had-more": 105}
 
 
-def test_a_settled_process_takes_what_it_has_taken(connection: sa.Connection) -> None:
+def test_a_settled_process_needs_its_measured_memory(connection: sa.Connection) -> None:
     more = {"heap_max_bytes": 1000, "non_heap_used_bytes": 0, "rocksdb_expected_bytes": 500}
     rows = [*_known("e", KNOWN | {60: 70}, **more), *_known("f", {60: 70}, **more)]
     _settled(connection, *rows, *_known("e", {60: 70}, **more, cluster="d"))
@@ -370,8 +372,8 @@ def _growth(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, tuple
     }
 
 
-def test_the_stores_of_the_dead_are_shared_by_those_that_are_left(connection: sa.Connection) -> None:
-    # 7 stores of 10 bytes each: of two that are left each takes up to 4.
+def test_stores_of_a_failed_host_move_to_the_remaining_processes(connection: sa.Connection) -> None:
+    # 7 stores of 10 bytes each: two processes remain, each with up to 4 stores.
     assert _growth(connection, _member("a", 3, 30), _member("b", 2, 20), _member("d", 2, 20)) == {
         "a": (10, 10),
         "b": (20, 20),
@@ -380,7 +382,7 @@ def test_the_stores_of_the_dead_are_shared_by_those_that_are_left(connection: sa
 
 
 def test_the_worst_failure_counts(connection: sa.Connection) -> None:
-    # Where x dies, with two processes, y and z take 6 each; where y or z dies, three are left, with 4 each.
+    # If x fails, with two processes, y and z have 6 stores each; if y or z fails, three remain with 4 each.
     members = [_member(f"http://{host}/jolokia", 3, 30) for host in ("x:1", "x:2", "y:1", "z:1")]
     assert _growth(connection, *members) == {
         "http://x:1/jolokia": (10, 20),
@@ -390,7 +392,7 @@ def test_the_worst_failure_counts(connection: sa.Connection) -> None:
     }
 
 
-def test_a_machine_grows_by_what_all_its_processes_take_over(connection: sa.Connection) -> None:
+def test_a_host_grows_by_the_stores_that_all_its_processes_take_over(connection: sa.Connection) -> None:
     bills = {"application_id": "bills-app"}
     assert _growth(
         connection,
@@ -402,7 +404,7 @@ def test_a_machine_grows_by_what_all_its_processes_take_over(connection: sa.Conn
     ) == {"a1": (10, 30), "a2": (10, 30), "b1": (20, 30), "b2": (20, 20), "b3": (20, 30)}
 
 
-def test_clusters_and_applications_are_told_apart(connection: sa.Connection) -> None:
+def test_clusters_and_applications_are_kept_apart(connection: sa.Connection) -> None:
     assert _growth(
         connection,
         _member("a", 1, 10),
@@ -426,7 +428,7 @@ def test_clusters_and_applications_are_told_apart(connection: sa.Connection) -> 
     }
 
 
-def test_on_one_machine_nobody_is_left(connection: sa.Connection) -> None:
+def test_no_process_remains_if_all_run_on_one_host(connection: sa.Connection) -> None:
     rows = [_member("http://a:1/", 2, 20, application_stores=9), _member("http://a:2/", 4, 40, application_stores=9)]
     assert _growth(connection, *rows) == {"http://a:1/": (None, None), "http://a:2/": (None, None)}
     first, _ = _asked(connection, "growth_on_failure")
@@ -451,19 +453,19 @@ def test_on_one_machine_nobody_is_left(connection: sa.Connection) -> None:
     ],
     ids=str,
 )
-def test_what_grows_with_more_stores(connection: sa.Connection, more: dict[str, Any], growth: float | None) -> None:
+def test_growth_with_more_stores(connection: sa.Connection, more: dict[str, Any], growth: float | None) -> None:
     found = _growth(connection, _member("a", 2, 20) | more, _member("b", 2, 20) | more)
     assert found == {"a": (growth, growth), "b": (growth, growth)}
 
 
-def test_who_knows_of_the_most_stores_of_an_application_is_right(connection: sa.Connection) -> None:
+def test_the_highest_reported_number_of_stores_counts(connection: sa.Connection) -> None:
     rows = _member("a", 2, 20, application_stores=2), _member("b", 2, 20, application_stores=3)
     assert _growth(connection, *rows) == {"a": (10, 10), "b": (10, 10)}
 
 
-def test_a_process_without_stores_takes_over_all(connection: sa.Connection) -> None:
+def test_a_process_without_stores_takes_over_all_of_them(connection: sa.Connection) -> None:
     assert _growth(connection, _member("a", None, 0), _member("b", 2, 20)) == {"a": (20, 20), "b": (0, 0)}
 
 
-def test_a_single_store_moves_with_all_that_it_takes(connection: sa.Connection) -> None:
+def test_a_single_store_moves_with_all_its_memory(connection: sa.Connection) -> None:
     assert _growth(connection, _member("a", 1, 10), _member("b", 0, 0)) == {"a": (0, 0), "b": (10, 10)}

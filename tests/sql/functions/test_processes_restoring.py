@@ -1,4 +1,4 @@
-"""processes_restoring: who had another number of records to restore than an hour before."""
+"""processes_restoring: processes whose number of records to restore changed within an hour."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ LEFT: dict[str, list[float | None]] = {
     "restores": [None, 900, 500, 100],
     "began": [0, 0, 0, 100],
     "ends": [9, 9, 9, 1],
-    "stands": [500, 500, 500, 500],
-    "over": [500, 300, 100, 0],
+    "constant": [500, 500, 500, 500],
+    "finished": [500, 300, 100, 0],
     "silent": [500, 300, 100, None],
     "paused": [500, 300, 300, 100],
 }
-"""Of an endpoint: records that it had yet to restore, by the hour up to HOUR."""
+"""By endpoint: records left to restore, in each hour up to HOUR."""
 
 
 @pytest.mark.parametrize(
     ("first", "last", "expected"),
     [
         (0, 0, {"restores": [0], "began": [0], "ends": [0], "paused": [0]}),
-        (1, 1, {"restores": [1], "over": [1], "silent": [1]}),
-        (1, 0, {"restores": [1, 0], "began": [0], "ends": [0], "over": [1], "silent": [1], "paused": [0]}),
-        (2, 0, {"restores": [2, 1, 0], "began": [0], "ends": [0], "over": [2, 1], "silent": [2, 1], "paused": [2, 0]}),
+        (1, 1, {"restores": [1], "finished": [1], "silent": [1]}),
+        (1, 0, {"restores": [1, 0], "began": [0], "ends": [0], "finished": [1], "silent": [1], "paused": [0]}),
+        (
+            2,
+            0,
+            {"restores": [2, 1, 0], "began": [0], "ends": [0], "finished": [2, 1], "silent": [2, 1], "paused": [2, 0]},
+        ),
     ],
 )
-def test_who_restored(module_warehouse: sa.Engine, first: int, last: int, expected: dict[str, list[int]]) -> None:
+def test_processes_that_restored(
+    module_warehouse: sa.Engine, first: int, last: int, expected: dict[str, list[int]]
+) -> None:
     with module_warehouse.connect() as connection, connection.begin() as transaction:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         insert_rows(
@@ -47,6 +53,6 @@ def test_who_restored(module_warehouse: sa.Engine, first: int, last: int, expect
         transaction.rollback()
     found: dict[str, list[int]] = {}
     for row in rows:
-        assert (row.cluster, row.application_id) == ("c", "orders")  # of the others all stand
+        assert (row.cluster, row.application_id) == ("c", "orders")  # all others are constant
         found.setdefault(row.endpoint, []).append(int((HOUR - row.hour).total_seconds() // 3600))
     assert found == expected

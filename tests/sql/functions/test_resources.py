@@ -1,4 +1,4 @@
-"""Things are what was seen in the last 24 hours, as it was in the newest hour that saw it."""
+"""Resources observed in the last 24 hours, as observed in the newest of these hours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.sql.rows import HOUR, insert_row
 FETCHES = "client_fetch_bytes_per_second"
 
 
-def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
+def test_each_resource_is_as_last_observed(warehouse: sa.Engine) -> None:
     place = {"account": "1", "region": "r"}
     seen = [
         ("inventory.topic_hourly", 23, {"cluster": "a", "topic": "old"}),
@@ -47,9 +47,9 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         *(
             ("metrics.broker_sample", back, {"cluster": c, "endpoint": e, "metric": metric, "labels": labels})
             for back, c, e, metric, labels in (
-                (0, "a", "b1", FETCHES, '{"client": "told"}'),
-                (0, "a", "b2", FETCHES, '{"client": "told", "user": "u"}'),
-                (0, "b", "b1", FETCHES, '{"client": "told"}'),
+                (0, "a", "b1", FETCHES, '{"client": "reader"}'),
+                (0, "a", "b2", FETCHES, '{"client": "reader", "user": "u"}'),
+                (0, "b", "b1", FETCHES, '{"client": "reader"}'),
                 (0, "a", "b1", FETCHES, '{"client": ""}'),
                 (1, "a", "b1", FETCHES, '{"client": "gone"}'),
                 (0, "a", "b1", "leaders", '{"client": "other"}'),
@@ -59,7 +59,7 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
             (
                 "metrics.client_hourly",
                 back,
-                {"cluster": "a", "app": app, "endpoint": "e", "kind": kind, "client_id": "told"},
+                {"cluster": "a", "app": app, "endpoint": "e", "kind": kind, "client_id": "reader"},
             )
             for back, app, kind in ((0, "shop", "consumer"), (0, "a-producer", "producer"), (1, "before", "consumer"))
         ),
@@ -75,14 +75,14 @@ def test_each_is_as_it_was_seen_last(warehouse: sa.Engine) -> None:
         clients = [tuple(row) for row in connection.execute(sa.text(of), {"hour": HOUR})]
         of = "select upstream, downstream from public.resource_links(:hour) where downstream like 'client:%'"
         links = [tuple(row) for row in connection.execute(sa.text(of), {"hour": HOUR})]
-    assert clients == [("client:a/told", "shop"), ("client:b/told", None)]
-    assert links == [("process:a/e", "client:a/told")]
+    assert clients == [("client:a/reader", "shop"), ("client:b/reader", None)]
+    assert links == [("process:a/e", "client:a/reader")]
     backs = {key: (HOUR - seen_hour) / timedelta(hours=1) for key, (_, _, seen_hour) in found.items()}
     assert backs == {
         "cluster:a": 0, "cluster:b": 0, "cluster:c": 2, "topic:a/old": 23, "topic:a/x": 0, "topic:a/y": 0,
         "topic:b/x": 0, "topic:c/x": 2, "volume:1/r/v": 0, "volume:2/r/v": 1, "instance:1/r/i": 0, "group:a/g": 3,
         "reading:a/x/g": 0,
-        "client:a/told": 0, "client:b/told": 0,
+        "client:a/reader": 0, "client:b/reader": 0,
         "store:a/s": 4, "instances:1/r/m": 1,
         "host:a/http://n:9100": 0, "host:a/http://m:9100/metrics": 3, "host:b/http://n:9100": 0,
     }  # fmt: skip

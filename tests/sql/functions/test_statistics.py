@@ -17,7 +17,7 @@ WEEK = 7 * 24
 
 
 def _series(seed: int, hours: int, known_share: float = 1.0) -> Series:
-    """A figure that grows with a daily rhythm, bursts and gaps, in no order."""
+    """A metric that grows with a daily rhythm, bursts, and missing hours, in random order."""
     random = np.random.default_rng(seed)
     rows: Series = [
         (
@@ -48,18 +48,18 @@ def test_theil_sen_is_the_median_of_all_slopes(module_warehouse: sa.Engine, hour
     assert _ask(module_warehouse, "select theil_sen(SERIES)", series)[0] == pytest.approx(_slope(series))
 
 
-def test_theil_sen_is_not_led_astray_by_bursts(module_warehouse: sa.Engine) -> None:
+def test_theil_sen_is_robust_against_bursts(module_warehouse: sa.Engine) -> None:
     series: Series = [(HOUR + timedelta(hours=n), 2.0 * n + (1e9 if n % 5 == 4 else 0)) for n in range(40)]
     assert _ask(module_warehouse, "select theil_sen(SERIES)", series)[0] == pytest.approx(2, rel=0.2)
 
 
 @pytest.mark.parametrize("amounts", [[], [1.0], [1.0, 5.0], [1.0, None, 5.0], [None] * 5])
-def test_theil_sen_of_less_than_three_hours_is_null(module_warehouse: sa.Engine, amounts: list[float | None]) -> None:
+def test_theil_sen_of_fewer_than_three_hours_is_null(module_warehouse: sa.Engine, amounts: list[float | None]) -> None:
     series: Series = [(HOUR + timedelta(hours=n), amount) for n, amount in enumerate(amounts)]
     assert _ask(module_warehouse, "select theil_sen(SERIES)", series)[0] is None
 
 
-def test_theil_sen_takes_two_figures_of_one_hour_for_no_slope(module_warehouse: sa.Engine) -> None:
+def test_theil_sen_ignores_pairs_within_one_hour(module_warehouse: sa.Engine) -> None:
     series: Series = [(HOUR, 1.0), (HOUR, 99.0), (HOUR + timedelta(hours=1), 2.0)]
     assert _ask(module_warehouse, "select theil_sen(SERIES)", series)[0] == pytest.approx((1.0 - 97.0) / 2)
 
@@ -73,7 +73,7 @@ def _usual(amounts: list[float]) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.8])
-def test_usual_is_that_of_the_same_hour_of_the_week(module_warehouse: sa.Engine, share: float) -> None:
+def test_the_baseline_is_that_of_the_same_hour_of_the_week(module_warehouse: sa.Engine, share: float) -> None:
     series = _series(7, 5 * WEEK, share)
     same = {HOUR - timedelta(weeks=n) for n in range(1, 5)}
     known = [(at, amount) for at, amount in series if amount is not None and at >= HOUR - timedelta(weeks=4)]
@@ -83,14 +83,14 @@ def test_usual_is_that_of_the_same_hour_of_the_week(module_warehouse: sa.Engine,
     assert tuple(got) == (pytest.approx(median), pytest.approx(mad), len(known), "hour_of_week")
 
 
-def test_with_two_same_hours_usual_is_that_of_all(module_warehouse: sa.Engine) -> None:
+def test_with_two_such_hours_the_baseline_is_that_of_all_hours(module_warehouse: sa.Engine) -> None:
     series = _series(3, 2 * WEEK + 5)
     got = _ask(module_warehouse, USUAL, series, least=24)
     median, mad = _usual([amount for _, amount in series if amount is not None])
     assert tuple(got) == (pytest.approx(median), pytest.approx(mad), len(series), "all_hours")
 
 
-def test_the_hour_itself_and_later_ones_are_not_its_past(module_warehouse: sa.Engine) -> None:
+def test_the_hour_itself_and_later_hours_do_not_count(module_warehouse: sa.Engine) -> None:
     past: Series = [(HOUR - timedelta(hours=n), 5.0) for n in (1, 2, 3)]
     later: Series = [(HOUR + timedelta(hours=n), 900.0) for n in (0, 1, WEEK)]
     older: Series = [(HOUR - timedelta(weeks=n), 900.0) for n in (5, 6, 7)]
@@ -99,6 +99,6 @@ def test_the_hour_itself_and_later_ones_are_not_its_past(module_warehouse: sa.En
 
 
 @pytest.mark.parametrize("known", [0, 1, 23])
-def test_too_little_history_is_null_and_says_how_much(module_warehouse: sa.Engine, known: int) -> None:
+def test_a_short_history_gives_null_and_the_number_of_known_hours(module_warehouse: sa.Engine, known: int) -> None:
     series: Series = [(HOUR - timedelta(hours=n + 1), 1.0) for n in range(known)]
     assert tuple(_ask(module_warehouse, USUAL, series, least=24)) == (None, None, known, None)

@@ -1,4 +1,4 @@
-"""View topic_clients: who produces and consumes what."""
+"""View topic_clients: producers and consumers of each topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def output(connection: sa.Connection) -> list[dict[str, Any]]:
     return [{column: value for column, value in row.items() if value is not None} for row in rows]
 
 
-def test_clients_and_members_are_one_where_their_client_id_and_topic_are(warehouse: sa.Engine) -> None:
+def test_clients_and_members_with_the_same_client_id_and_topic_are_merged(warehouse: sa.Engine) -> None:
     before = HOUR - timedelta(hours=1)
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
@@ -65,7 +65,7 @@ def test_clients_and_members_are_one_where_their_client_id_and_topic_are(warehou
     ]
 
 
-def test_a_large_fleet_is_told_in_a_second(warehouse: sa.Engine) -> None:
+def test_a_large_fleet_is_queried_within_a_second(warehouse: sa.Engine) -> None:
     clients = [
         CLIENT
         | {"endpoint": f"e{n // 8}", "kind": kind, "client_id": f"{kind}-{n}", "topic": f"t.{(n + k) % 2000}"}

@@ -1,4 +1,4 @@
-"""Views that list what a topic detector found, with the parameters that it was judged with."""
+"""Views that list findings of a topic detector, with the parameters of its last evaluation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import sqlalchemy as sa
 from tests.sql.rows import HOUR, insert_row
 
 
-def _judged(connection: sa.Connection, detector: str, params: dict[str, Any]) -> None:
+def _insert_run(connection: sa.Connection, detector: str, params: dict[str, Any]) -> None:
     insert_row(
         connection, "detect.detector_run",
         {"hour": HOUR, "detector": detector, "status": "evaluated", "params": json.dumps(params)},
     )  # fmt: skip
 
 
-def test_topics_low_rate_takes_the_parameters_of_the_newest_judgement(warehouse: sa.Engine) -> None:
+def test_topics_low_rate_uses_the_parameters_of_the_newest_evaluation(warehouse: sa.Engine) -> None:
     params = {"days": 1, "partitions_at_least": 12, "bytes_per_partition": 1024, "set_topics": 20}
     with warehouse.begin() as connection:
         for day in (HOUR - timedelta(days=2), HOUR):
@@ -29,7 +29,7 @@ def test_topics_low_rate_takes_the_parameters_of_the_newest_judgement(warehouse:
         for ago in range(13):
             rate = {"cluster": "c", "topic": "t", "covered_seconds": 3600, "bytes_in": 3600 * 2048}
             insert_row(connection, "metrics.topic_hourly", {"hour": HOUR - timedelta(hours=ago), **rate})
-        _judged(connection, "topic_overpartitioned", params)
+        _insert_run(connection, "topic_overpartitioned", params)
         low = sa.text("select topic, needed_partitions, freed_partitions, freed_replicas from topics_low_rate")
         assert connection.execute(low).all() == [("t", 2, 22, 44)]
         connection.execute(
