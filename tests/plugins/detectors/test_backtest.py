@@ -284,9 +284,9 @@ def test_the_command_shows_the_difference(warehouse: sa.Engine, warehouse_url: s
     assert [part.strip() for part in lines[1].split("  ") if part.strip()] == [
         "vol-1", "–", "2026-01-05 10:00, open at the end", "opens",
     ]  # fmt: skip
-    assert lines[2:4] == ["", "1 ticket would have been the same"]
-    assert lines[4].startswith("in force: 1 ticket, 1 h in alarm")
-    assert lines[5].startswith("with warn_hours=9: 2 tickets, 4 h in alarm, 0 h couldn't")
+    assert lines[2:4] == ["", "1 ticket unchanged"]
+    assert lines[4].startswith("in force: 1 ticket, 1 h firing")
+    assert lines[5].startswith("with warn_hours=9: 2 tickets, 4 h firing, 0 h not eval")
     assert lines[6] == "3 of 4 hours are in the warehouse: 2026-01-05 10:00 to 2026-01-05 13:00 UTC"
     scripted = json.loads(command(warehouse_url, tmp_path, *arguments, "--json").stdout)
     assert scripted["tried"]["params"]["warn_hours"] == 9
