@@ -99,7 +99,7 @@ def test_an_older_release_goes_back_only_when_told(
         connection.exec_driver_sql(newer % "views/volumes.sql")
     done = in_this_process("migrate")
     assert done.returncode == 1
-    assert "this one has an older text of sql/views/volumes.sql. Nothing was changed" in done.stderr
+    assert "this release has an older text of sql/views/volumes.sql. Nothing was changed" in done.stderr
     done = in_this_process("migrate", "--back")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "applied views/volumes.sql")
 
@@ -208,7 +208,7 @@ AWS = "account: '111122223333', regions: [us-east-1]"
             "kafka: [{name: a, bootstrap_servers: 'b:1', client: {bootstrap.servers: 'c:1'}}]",
             "kafka.0.client.bootstrap.servers: duplicates `bootstrap_servers`",
         ),
-        ("kafka: [{name: a/b, bootstrap_servers: 'b:1'}]", "kafka.0.name: must hold no slash"),
+        ("kafka: [{name: a/b, bootstrap_servers: 'b:1'}]", "kafka.0.name: must not contain a slash"),
         ('kafka: [{name: "a\\nb", bootstrap_servers: "b:1"}]', "kafka.0.name: must be one line of text"),
         ("owners: [{key_pattern: '^x', owner: \"a\\tb\"}]", "owners.0.owner: must be one line of text"),
         (

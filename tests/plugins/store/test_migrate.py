@@ -94,7 +94,7 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         "alter table metrics.consumer_group_hourly\n  add column later integer;  -- A later column\n"
     )
     with pytest.raises(
-        StreamwardenError, match=r"isn't up to date \(sql/migrations/9001_later.*: run `streamwarden mi"
+        StreamwardenError, match=r"is not up to date \(sql/migrations/9001_later.*: run `streamwarden mi"
     ):
         require_migrated(empty_warehouse)
     migrate(empty_warehouse)
