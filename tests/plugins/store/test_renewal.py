@@ -146,7 +146,7 @@ def test_what_does_not_fit_any_more_is_named_and_nothing_changes(release: Releas
         "migrations/9001_new.sql", "create table public.new_one (x text);"
     )
     with pytest.raises(
-        StreamwardenError, match=r"nothing was changed, .*: view analyst\.by_cluster \(column .*cluster"
+        StreamwardenError, match=r"nothing was changed: .*: view analyst\.by_cluster \(column .*cluster"
     ):
         release.migrated()
     assert release.columns("analyst.by_cluster") == ["cluster", "groups"]

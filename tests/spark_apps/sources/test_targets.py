@@ -192,7 +192,7 @@ def test_no_such_instance_is_a_gap(aws: AwsEndpoint) -> None:
 
 
 def test_a_search_names_an_account_and_keys_that_there_are() -> None:
-    with pytest.raises(ValidationError, match="which isn't under `aws`"):
+    with pytest.raises(ValidationError, match="which is not under `aws`"):
         tagged(account="999999999999")
     with pytest.raises(ValidationError, match="from_tags"):
         tagged(from_tags={"password": "secret"})

@@ -1,8 +1,8 @@
 """PagerDuty: incidents by the Events API v2; with a token, notes and people's responses by the REST API.
 
 An incident is identified by its dedup key, which is derived from the fingerprint: a repeated event creates no second
-incident. PagerDuty cannot reopen: a finding that fires again is a new incident with the same key. A resolve event has no
-text: without a token, the reason of closing and comments on closed incidents are not delivered.
+incident. PagerDuty cannot reopen: a finding that fires again is a new incident with the same key. An event that
+resolves has no text: without a token, the reason of closing and comments on closed incidents are not delivered.
 """
 
 from __future__ import annotations
