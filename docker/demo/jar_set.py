@@ -140,7 +140,7 @@ def _ivy_file(jars: JarSet) -> str:
 def _ivy_jar() -> str:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise StreamwardenError("pyspark isn't installed here: run `make setup`.")
+        raise StreamwardenError("pyspark is not installed: run `make setup`.")
     return str(next(Path(spec.submodule_search_locations[0], "jars").glob("ivy-*.jar")))
 
 
