@@ -18,7 +18,7 @@ def status_of(component: str, api_server: str) -> str:
         with urlopen(f"{api_server}/api/v2/monitor/health", timeout=5) as answer:  # noqa: S310 our own address
             return json.load(answer).get(component, {}).get("status") or "it never reported to the database"
     except (URLError, TimeoutError, ValueError) as error:
-        return f"the API server at {api_server} doesn't answer: {error}"
+        return f"the API server at {api_server} does not respond: {error}"
 
 
 if __name__ == "__main__":

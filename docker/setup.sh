@@ -36,7 +36,7 @@ if [ ${#wanting[@]} -gt 0 ] && ! install_packages "${wanting[@]}"; then
       chromium) lost="the page tests will be left out" ;;
       libfaketime) lost="no clock jumps in make chaos" ;;
     esac
-    say "$package isn't here: $lost. To have it: sudo apt-get install $package"
+    say "$package is not installed: $lost. To install it: sudo apt-get install $package"
   done
 fi
 

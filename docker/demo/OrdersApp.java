@@ -52,7 +52,7 @@ public final class OrdersApp {
             sum.put("revenue", sum.get("revenue").asDouble() + JSON.readTree(order).path("amount").asDouble());
             return JSON.writeValueAsString(sum);
         } catch (JsonProcessingException e) {
-            throw new IllegalStateException("an order isn't JSON: " + order, e);
+            throw new IllegalStateException("an order is not JSON: " + order, e);
         }
     }
 

@@ -79,7 +79,7 @@ public final class SlowDisk {
         try {
             return Files.exists(requestSeconds) ? Double.parseDouble(Files.readString(requestSeconds).strip()) : 0;
         } catch (IOException e) {
-            throw new IllegalStateException(requestSeconds + " can't be read", e);
+            throw new IllegalStateException(requestSeconds + " cannot be read", e);
         }
     }
 

@@ -147,7 +147,7 @@ def _hdd(size_gib: int, iops: float, base: tuple[float, float], burst: tuple[flo
 
 
 def seconds_per_request(volume_type: str) -> float:
-    """Of a volume that isn't busy."""
+    """Latency of an idle volume in seconds."""
     return SECONDS_PER_REQUEST.get(volume_type, USUAL_SECONDS_PER_REQUEST)
 
 
