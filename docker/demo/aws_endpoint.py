@@ -1,7 +1,7 @@
 """A strict stand-in for EC2, Auto Scaling, CloudWatch and STS: serves a `World` to boto3 over AWS_ENDPOINT_URL.
 
 As strict as the original where it matters to a client: signatures, limits, paging, alignment, retention, throttling,
-partial data. It rejects what it does not implement (metric math, trimmed statistics), and never returns invented values.
+partial data. It rejects what it does not implement (metric math, trimmed statistics), and never invents values.
 
     python -m demo.aws_endpoint --port 4566 --world demo --faults ebs
 """
