@@ -55,6 +55,7 @@ class FiringFinding:
 
     @property
     def severity(self) -> str:
+        """Severity of the finding: critical, warning, or info."""
         return self.finding.severity or "info"
 
 

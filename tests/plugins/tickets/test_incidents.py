@@ -401,14 +401,15 @@ def test_what_people_joined_stays_together(tell: Telling) -> None:
         link(group["fingerprint"])
 
 
-def test_the_command_line_explains_splits_and_links(tell: Telling, cli: Any) -> None:
+def test_the_command_line_explains_splits_and_joins(tell: Telling, cli: Any) -> None:
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
     said = cli("tickets", "explain", g("g1")[:12])
     assert "ebs_volume_starving title: v1, since 2026-01-05 10:00" in said
     assert "  consumer_group_lagging title: g1, since 2026-01-05 10:00: its partitions lie there (90 %)" in said
     assert "0.90 accepted" in said
     assert "split from ebs_volume_starving title: v1" in cli("tickets", "split", g("g1"), "--reason", "Something else.")
-    assert "one incident from the next hour on" in cli("tickets", "link", g("g1"), V1, "--reason", "It is, after all.")
+    said = cli("tickets", "link", g("g1"), V1, "--reason", "It is, after all.")
+    assert "one incident from the next hour on" in said
     rows = tell.story.rows(
         "select is_linked, words from tickets.manual_link inner join tickets.response using (response_id)"
     )
