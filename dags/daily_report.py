@@ -1,7 +1,7 @@
-"""The daily report: what is open, new and closed, and what couldn't be judged. An HTML file; mail where it is wanted.
+"""The daily report: open, new, and closed findings, and what was not evaluated. An HTML file, and mail on request.
 
-The file goes to `reports.folder`. Mail goes to `reports.mail_to` through Airflow's SMTP connection `smtp_default`. Each
-owner's own report is a file too, and is mailed where `tickets.routes` have that owner's tickets mailed.
+The file is written to `reports.folder`. Mail is sent to `reports.mail_to` through Airflow's SMTP connection
+`smtp_default`. Each owner's report is a file too, and is mailed if `tickets.routes` mail that owner's tickets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streamwarden.operators import DEFAULT_ARGS, deliver
 
 @task
 def report(day: str) -> str:
-    """Writes the report of a day (UTC) and mails it when there are recipients; returns the file's path."""
+    """Writes the report of a day (UTC, ISO 8601) and mails it if there are recipients; returns the path of the file."""
     from datetime import date
 
     from streamwarden.base.config import load_config
@@ -27,7 +27,7 @@ def report(day: str) -> str:
 
 @task
 def owners(day: str) -> list[str]:
-    """Names of those who own something that was open or closed on the day."""
+    """Names of the owners of findings that were open or closed on the day."""
     from datetime import date
 
     from streamwarden.base.config import load_config
@@ -39,7 +39,7 @@ def owners(day: str) -> list[str]:
 
 @task
 def report_of(owner: str, day: str) -> str:
-    """Writes an owner's report of a day and mails it where routes say; returns the file's path."""
+    """Writes an owner's report of a day and mails it as routed; returns the path of the file."""
     from datetime import date
 
     from streamwarden.base.config import load_config
@@ -55,7 +55,7 @@ def report_of(owner: str, day: str) -> str:
 
 with DAG(
     dag_id="daily_report",
-    description="The daily report, to a file and by mail",
+    description="Daily report to a file and by mail",
     doc_md=__doc__,
     schedule=CronDataIntervalTimetable("30 0 * * *", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),

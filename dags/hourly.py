@@ -1,18 +1,18 @@
-"""Gathers, judges and files one hour: Spark apps → detectors → causes → tickets.
+"""One hour: Spark apps gather data → detectors evaluate it → causes are ranked → tickets are updated.
 
-The graph is `streamwarden.dag_graph`: what the apps write, what the detectors read. A failed app blocks only the detectors
-that read its tables; tickets are brought in line all the same, and the run ends as failed (`incomplete`). `together`
-comes first: it runs the small apps in one driver; the task of each runs only what wasn't loaded there.
+The dependencies are in `streamwarden.dag_graph`. A failed app blocks only the detectors that read its tables. Tickets
+are reconciled even then, and the run fails (`incomplete`). The task `together` runs the small apps in one driver; each
+app's own task runs only if the app was not loaded there.
 
-* A run is about the hour that begins at its data interval's start. It waits until the hour is over and CloudWatch has
-  settled; trigger it with `{"settle": false}` to judge an hour as it stands.
-* A task under `judge` runs the detectors of a subject; its log has a line for each. It is skipped when none of them
-  could judge, and failed when one of them failed.
-* Any hour can be run again, with the same result: clear its run. Past hours: `airflow backfill create --dag-id hourly
-  --max-active-runs 1 --from-date … --to-date …` (both hours included).
-* Spark runs where the connection `spark_default` says; the pool `spark` bounds how many drivers run at once
+* A run covers the hour that begins at the start of its data interval. The run waits until the hour is over and the
+  data of CloudWatch is complete. To evaluate an hour at once, trigger the DAG with `{"settle": false}`.
+* A task under `evaluate` runs the detectors of a subject, with one line for each in its log. The task is skipped if all
+  its detectors were blocked, and fails if one of them failed.
+* Clear a run to repeat its hour; the result is the same. For past hours, backfill: `airflow backfill create --dag-id
+  hourly --max-active-runs 1 --from-date … --to-date …` (both hours included).
+* The connection `spark_default` sets the Spark master. The pool `spark` limits the number of concurrent drivers
   (`airflow pools set spark 3 "Spark drivers at a time"`).
-* Hours before `$STREAMWARDEN_FIRST_HOUR` (default: 2026) are never scheduled by themselves.
+* Hours before `$STREAMWARDEN_FIRST_HOUR` (default: 2026) are not scheduled.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from spark_apps.runtime.class_archive import driver_java_options
 
 HOUR = "{{ hour(dag_run) }}"
 TOGETHER_CONF = {"spark.driver.extraJavaOptions": driver_java_options()}
-ALONE_CONF = {"spark.driver.extraJavaOptions": driver_java_options(compiled_well=True)}  # mostly of large apps
+ALONE_CONF = {"spark.driver.extraJavaOptions": driver_java_options(compiled_well=True)}  # mostly large apps run alone
 
 
 @task
 def prices() -> str:
-    """Reads the table of EBS prices, so that a new one takes effect with the next hour."""
+    """Loads the EBS price table into the warehouse; a changed table takes effect in the next run."""
     from streamwarden.pipeline import load_prices, migrated_warehouse
 
     config = load_config()
@@ -45,25 +45,31 @@ def prices() -> str:
 
 
 @task(trigger_rule="all_done")
-def judge(subject: str, hour: str) -> str:
-    """Judges the hour with the detectors of a subject, one after the other."""
+def evaluate(subject: str, hour: str) -> str:
+    """Evaluates the detectors of a subject for the hour, one after the other; returns the status of each.
+
+    Raises:
+        StreamwardenError: a detector failed.
+        AirflowSkipException: none was evaluated: they were blocked, or are off in the config.
+    """
     from streamwarden import pipeline
 
     config = load_config()
     detectors = [d for d in load_detectors(config=config).values() if d.subject == subject]
-    detector_runs = pipeline.judge(pipeline.migrated_warehouse(config), detectors, parse_hour(hour), config, print)
+    warehouse = pipeline.migrated_warehouse(config)
+    detector_runs = pipeline.evaluate_detectors(warehouse, detectors, parse_hour(hour), config, print)
     what = "; ".join(f"{detector_run.detector} {detector_run.status}" for detector_run in detector_runs)
     statuses = {detector_run.status for detector_run in detector_runs}
     if "failed" in statuses:
         raise StreamwardenError(what)
     if "evaluated" not in statuses:
-        raise AirflowSkipException(what or "all of them are switched off in the config")
+        raise AirflowSkipException(what or "all detectors of this subject are off in the config")
     return what
 
 
 @task(trigger_rule="all_done")
 def causes(hour: str) -> str:
-    """Weighs which firing finding may have caused which."""
+    """Ranks which firing finding may have caused which."""
     from streamwarden import pipeline
 
     config = load_config()
@@ -75,7 +81,7 @@ def causes(hour: str) -> str:
 
 @task(trigger_rule="all_done")
 def tickets() -> str:
-    """Brings tickets in line with all that was judged, and tells the tracker."""
+    """Reconciles tickets with all evaluations, and delivers the changes to the trackers."""
     from streamwarden.pipeline import migrated_warehouse, reconcile_and_deliver
 
     config = load_config()
@@ -84,18 +90,18 @@ def tickets() -> str:
 
 @task(trigger_rule="one_failed", retries=0)
 def incomplete() -> None:
-    """Fails the run when any task before it failed, though tickets went on with what there was."""
-    raise AirflowFailException("The hour is incomplete: see the failed tasks. Clear them when they are mended.")
+    """Fails the run if any upstream task failed, because `tickets` succeeds even then."""
+    raise AirflowFailException("The hour is incomplete: see the failed tasks. Clear them after fixing the problem.")
 
 
 with DAG(
     dag_id="hourly",
-    description="Gathers, judges and files one hour",
+    description="Gathers data of one hour, evaluates detectors, updates tickets",
     doc_md=__doc__,
     schedule=CronDataIntervalTimetable("0 * * * *", timezone="UTC"),
     start_date=parse_hour(os.environ.get("STREAMWARDEN_FIRST_HOUR", "2026-01-01T00:00")),
     catchup=False,
-    max_active_runs=1,  # counters are compared with those of the hour before
+    max_active_runs=1,  # counters are compared with those of the previous hour
     params={"settle": Param(True, type="boolean", description="Wait until the hour is over and has settled.")},
     user_defined_macros={"hour": hour_of},
     default_args=DEFAULT_ARGS,
@@ -103,7 +109,7 @@ with DAG(
 ) as dag:
     detectors = list(load_detectors().values())
     settled = SettledHour(task_id="settled", doc_md=SettledHour.__doc__, execution_timeout=None)
-    tasks, gathering, judging = {}, TaskGroup("gather"), TaskGroup("judge")
+    tasks, gathering, evaluating = {}, TaskGroup("gather"), TaskGroup("evaluate")
     together = SparkTogetherOperator(hour=HOUR, conf=TOGETHER_CONF, task_group=gathering)
     for step, waits_for in hour_graph(detectors).items():
         match step.split("."):
@@ -112,9 +118,9 @@ with DAG(
             case "gather", app:
                 tasks[step] = SparkAppOperator(app=app, hour=HOUR, conf=ALONE_CONF, task_group=gathering)
                 settled >> together >> tasks[step]
-            case "judge", subject:
-                resource = "\n".join(f"* {d.title} (`{d.id}`)" for d in detectors if d.subject == subject)
-                tasks[step] = judge.override(task_id=subject, task_group=judging, doc_md=resource)(subject, HOUR)
+            case "evaluate", subject:
+                titles = "\n".join(f"* {d.title} (`{d.id}`)" for d in detectors if d.subject == subject)
+                tasks[step] = evaluate.override(task_id=subject, task_group=evaluating, doc_md=titles)(subject, HOUR)
             case ["causes"]:
                 tasks[step] = causes(HOUR)
             case _:

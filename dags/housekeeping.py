@@ -1,8 +1,8 @@
-"""Keeps the warehouse in shape, once a day: partitions made ahead, samples and facts dropped when they are too old.
+"""Daily maintenance of the warehouse: creates the partitions of the next days, drops partitions past their retention.
 
-How long: `warehouse.sample_retention_days`, `fact_retention_days` and `retention_days` in the config, counted from each
-table's newest row. Tickets stay for good. It fails where more than a quarter of a table would go at once:
-`streamwarden warehouse housekeeping` says what, and does it with `--yes`.
+The retention is set by `warehouse.sample_retention_days`, `fact_retention_days`, and `retention_days` in the config,
+counted from the newest row of each table. Tickets are never deleted. The task fails if more than a quarter of a table
+would be dropped at once: `streamwarden warehouse housekeeping` lists these partitions, and drops them with `--yes`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from streamwarden.operators import DEFAULT_ARGS
 
 @task(multiple_outputs=False)
 def keep_warehouse() -> dict[str, int]:
-    """Makes the next days' partitions and drops what is too old; returns what was done, by table."""
+    """Creates the partitions of the next days and drops expired ones; returns the number of changes by table."""
     from streamwarden.base.config import load_config
     from streamwarden.store.housekeeping import keep_house
     from streamwarden.store.migrate import migrated_warehouse

@@ -1,7 +1,7 @@
-"""The weekly report: costs, whether it gets better or worse, what each rule found, what stands open the longest.
+"""The weekly report: costs, trend of findings, findings by detector, and the findings that have been open longest.
 
-An HTML file in `reports.folder`; mail to `reports.mail_to` through Airflow's SMTP connection `smtp_default`. It is
-about the week (UTC) that begins on the Monday at its data interval's start.
+An HTML file in `reports.folder`, mailed to `reports.mail_to` through Airflow's SMTP connection `smtp_default`. A run
+covers the week (UTC) that begins on the Monday at the start of its data interval.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streamwarden.operators import DEFAULT_ARGS, deliver
 
 @task
 def report(day: str) -> str:
-    """Writes the report of a day's week and mails it when there are recipients; returns the file's path."""
+    """Writes the report of the week of a day (ISO 8601), mails it if there are recipients; returns the file's path."""
     from datetime import date
 
     from streamwarden.base.config import load_config
@@ -27,7 +27,7 @@ def report(day: str) -> str:
 
 with DAG(
     dag_id="weekly_report",
-    description="The weekly report, to a file and by mail",
+    description="Weekly report to a file and by mail",
     doc_md=__doc__,
     schedule=CronDataIntervalTimetable("0 1 * * 1", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),

@@ -1,4 +1,4 @@
-"""Container health, by what the API server knows: `healthcheck.py scheduler` exits 0 when that component is healthy.
+"""Container health check through the API server: `healthcheck.py scheduler` exits 0 if that component is healthy.
 
 One small request instead of `airflow jobs check`, which loads all of Airflow (5 CPU seconds) every time.
 """
@@ -13,12 +13,12 @@ from urllib.request import urlopen
 
 
 def status_of(component: str, api_server: str) -> str:
-    """`healthy`, or what is wrong. Components: metadatabase, scheduler, triggerer, dag_processor."""
+    """`healthy`, or the problem. Components: metadatabase, scheduler, triggerer, dag_processor."""
     try:
         with urlopen(f"{api_server}/api/v2/monitor/health", timeout=5) as answer:  # noqa: S310 our own address
             return json.load(answer).get(component, {}).get("status") or "it never reported to the database"
     except (URLError, TimeoutError, ValueError) as error:
-        return f"the API server at {api_server} doesn't answer: {error}"
+        return f"the API server at {api_server} does not respond: {error}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Sets up everything `make demo` and `make test` need, on a fresh Debian or Ubuntu with Python 3.11+; seconds when it is
-# all there. What the system must give (a JDK; Chromium for the page tests, libfaketime for clocks that jump) is installed
-# where that is allowed.
+# Installs everything for `make demo` and `make test` on a fresh Debian or Ubuntu with Python 3.11+; takes seconds if all
+# is installed already. System packages (a JDK, Chromium for the page tests, libfaketime for clock jumps) are installed if
+# permissions allow it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,7 +36,7 @@ if [ ${#wanting[@]} -gt 0 ] && ! install_packages "${wanting[@]}"; then
       chromium) lost="the page tests will be left out" ;;
       libfaketime) lost="no clock jumps in make chaos" ;;
     esac
-    say "$package isn't here: $lost. To have it: sudo apt-get install $package"
+    say "$package is not installed: $lost. To install it: sudo apt-get install $package"
   done
 fi
 
@@ -50,6 +50,6 @@ if [ "$(cat .venv/.setup-stamp 2>/dev/null)" != "$stamp" ]; then
   .venv/bin/uv pip install --quiet --python "$PWD/.venv/bin/python" --no-deps --no-build-isolation --editable .
   echo "$stamp" >.venv/.setup-stamp
 fi
-# The jars' modules look for themselves what is there already; the class archive makes every Spark start cheaper.
+# The module fetches only missing jars. The class archive makes each start of Spark faster.
 PYTHONPATH=docker .venv/bin/python -m demo.jars
 .venv/bin/python -m spark_apps.runtime.class_archive >/dev/null

@@ -1,4 +1,4 @@
-"""What the wheel carries beside its packages: SQL, DAGs and Airflow's plugin, where `base/paths.py` looks for them.
+"""Adds files to the wheel besides its packages: SQL, DAGs, and the Airflow plugin, where `base/paths.py` expects them.
 
 A hook and not `force-include` in pyproject.toml, which copies the files into an editable installation too, where they
 grow old.
@@ -12,7 +12,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FILES = {
     "sql": "streamwarden/sql",
-    # The folders that Airflow's dags_folder and plugins_folder name.
+    # For Airflow's dags_folder and plugins_folder.
     "dags": "streamwarden/airflow/dags",
     "plugins/streamwarden_plugin.py": "streamwarden/airflow/plugins/streamwarden_plugin.py",
 }

@@ -1,6 +1,6 @@
-"""Airflow's plugin: Streamwarden's pages in the navigation. The sole file under plugins/ that Airflow executes.
+"""The Airflow plugin: adds Streamwarden's pages to the navigation. The only file in plugins/ that Airflow loads itself.
 
-Every Airflow process loads it, so nothing is imported before the first page is asked for.
+Every Airflow process loads it, so the pages are imported on the first request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ async def pages(scope: Any, receive: Any, send: Any) -> None:
 
 
 class StreamwardenPlugin(AirflowPlugin):
-    """Where Airflow finds the pages, and the entry in its navigation."""
+    """Registers the pages and their navigation entry."""
 
     name = "streamwarden"
     fastapi_apps: ClassVar[list[Any]] = [{"app": pages, "url_prefix": "/streamwarden", "name": "Streamwarden"}]

@@ -163,14 +163,14 @@ def test_no_secret_is_seen(
 
     assert "firing" in run("run", "--hour", f"{last_full_hour():%Y-%m-%dT%H:%M}")
     assert "issues and messages can be read" in run("config", "check", "--probe")
-    assert "Partitions lack a broker's replicas" in run("tickets", "list")
+    assert "Under-replicated partitions" in run("tickets", "list")
     assert "1 row" in run("warehouse", "psql", "-c", "select pg_sleep(2)")
     run("report")
     run("report", "--week")
     wrong = json.loads(Path(environment[CONFIG_ENV]).read_text())
     wrong["jmx"][0]["cluster"] = "nobody's"
     (tmp_path / "wrong.yaml").write_text(json.dumps(wrong))
-    assert "names a cluster that isn't under `kafka`" in run("config", "check", str(tmp_path / "wrong.yaml"))
+    assert "names a cluster that is not under `kafka`" in run("config", "check", str(tmp_path / "wrong.yaml"))
 
     seen["arguments"] = "\n".join(arguments)
     assert "java" in seen["arguments"] and "psql" in seen["arguments"]
@@ -187,7 +187,7 @@ def test_no_secret_is_seen(
     with warehouse.connect() as connection:
         fingerprint = connection.exec_driver_sql("select fingerprint from tickets.ticket").scalars().first()
     seen |= _pages(str(fingerprint))
-    assert "Partitions lack a broker" in seen["incident.html"] and "<html" in seen["detector.html"]
+    assert "Under-replicated partitions" in seen["incident.html"] and "<html" in seen["detector.html"]
 
     secrets = {*SECRETS.values(), environment["TRACKER_PASSWORD"], environment["AWS_SECRET_ACCESS_KEY"]}
     leaks = {place: [secret for secret in secrets if secret in text] for place, text in seen.items()}

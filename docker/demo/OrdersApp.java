@@ -52,7 +52,7 @@ public final class OrdersApp {
             sum.put("revenue", sum.get("revenue").asDouble() + JSON.readTree(order).path("amount").asDouble());
             return JSON.writeValueAsString(sum);
         } catch (JsonProcessingException e) {
-            throw new IllegalStateException("an order isn't JSON: " + order, e);
+            throw new IllegalStateException("an order is not JSON: " + order, e);
         }
     }
 
@@ -66,7 +66,7 @@ public final class OrdersApp {
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 1000);
-        // Without record caches every update reaches the changelogs.
+        // Without record caches, every update is written to the changelogs.
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
         if (memory.equals("bounded")) {
@@ -77,7 +77,7 @@ public final class OrdersApp {
 
     /** All stores of the JVM share one block cache and one budget for write buffers. */
     public static final class BoundedMemory implements RocksDBConfigSetter {
-        // Four shards. RocksDB would make 64, of half a MiB each, in which entries of 256 KiB (write buffers) leave gaps.
+        // Four shards. RocksDB's default of 64 shards has half a MiB each, of which entries of 256 KiB waste space.
         private static final Cache CACHE = new LRUCache(32L << 20, 2);
         private static final WriteBufferManager BUFFERS = new WriteBufferManager(16L << 20, CACHE);
 
@@ -94,7 +94,7 @@ public final class OrdersApp {
 
         @Override
         public void close(String store, Options options) {
-            // Cache and budget outlive a single store.
+            // Nothing to close: cache and memory budget are shared by all stores.
         }
     }
 

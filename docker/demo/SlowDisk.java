@@ -9,12 +9,12 @@ import net.bytebuddy.asm.Advice;
 import net.bytebuddy.matcher.ElementMatchers;
 
 /**
- * A Java agent that makes a Kafka broker's logs lie on a disk that is held back: each request to it takes as long as the
- * file named as argument says, in seconds; without that file the disk is as quick as it is.
+ * A Java agent that simulates a throttled disk under a Kafka broker's logs: each request takes the time, in seconds, in
+ * the file that is the argument; without that file, requests are not delayed.
  *
- * A flush is two requests, one after the other: the data, then the file system's journal. What isn't the newest of a log
- * is read from the disk, 128 KiB at a time as the kernel reads ahead, and doesn't stay in memory: the load that holds the
- * disk back has pushed it out. Writes go into memory. All that follows is the broker's own doing.
+ * A flush is two requests, one after the other: the data, then the file system's journal. All but the newest data of a
+ * log is read from disk, 128 KiB at a time (the kernel's read-ahead), because the load has evicted it from the page cache.
+ * Writes go to memory. All effects are the broker's own behavior.
  */
 public final class SlowDisk {
     private static final int READ_AHEAD_BYTES = 128 << 10;
@@ -43,7 +43,7 @@ public final class SlowDisk {
         }
     }
 
-    /** Inlined into FileRecords.writeTo, which sends a part of a log to whoever fetches it. */
+    /** Inlined into FileRecords.writeTo, which sends a part of a log to a client. */
     static final class Send {
         @Advice.OnMethodExit
         static void exit(
@@ -55,7 +55,7 @@ public final class SlowDisk {
         }
     }
 
-    /** So many bytes, which begin so far before the log's end. */
+    /** Delays a read of `bytes` that begins at a distance from the end of the log. */
     public static void read(long beforeEnd, int bytes) {
         if (beforeEnd > IN_MEMORY_BYTES) {
             await((bytes + READ_AHEAD_BYTES - 1) / READ_AHEAD_BYTES);
@@ -79,7 +79,7 @@ public final class SlowDisk {
         try {
             return Files.exists(requestSeconds) ? Double.parseDouble(Files.readString(requestSeconds).strip()) : 0;
         } catch (IOException e) {
-            throw new IllegalStateException(requestSeconds + " can't be read", e);
+            throw new IllegalStateException(requestSeconds + " cannot be read", e);
         }
     }
 

@@ -1,9 +1,9 @@
-"""`make demo`: fleet up, traffic and faults, the hour judged by Airflow, tickets on the screen, score.
+"""`make demo`: starts the fleet, traffic, and faults, evaluates the hour with Airflow, and prints tickets and score.
 
-`ONCE=1` ends after the score (exit code 0 only if every fault was found and nothing else), otherwise everything stays
-up until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` chooses the faults (these are the default; `none`); `all` has those
-of demo.more_faults as well; `chain` is three brokers, of which one has a disk that is held back: one cause, one ticket.
-The embedded PostgreSQL is stopped last, unless it ran before or the warehouse is another ($STREAMWARDEN_WAREHOUSE_URL).
+`ONCE=1` ends after the score (exit code 0 only if exactly the injected faults were found); otherwise everything runs
+until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` selects faults (these are the default; or `none`); `all` adds those of
+demo.more_faults; `chain` has three brokers, one of them with a throttled volume: one root cause, one ticket. The
+embedded PostgreSQL is stopped last, unless it was running before or $STREAMWARDEN_WAREHOUSE_URL is another server.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ POSTGRES = PROJECT_ROOT / Warehouse().data_folder
 console = Console(highlight=False)
 
 
-class Judge(AbstractContextManager["Judge"], Protocol):
-    """Who runs the hour on the fleet: entering starts it without waiting, so that it comes up while traffic flows."""
+class Runner(AbstractContextManager["Runner"], Protocol):
+    """Runs the hour on the fleet. Entering starts it without waiting, so that it comes up during the traffic."""
 
     def run_hour(self, hour: datetime) -> None:
-        """Gathers, judges and files tickets for the hour; raises StreamwardenError when the run failed."""
+        """Collects data, evaluates detectors, and creates tickets; raises StreamwardenError if the run failed."""
 
     def where_to_click(self) -> list[str]:
-        """Lines with addresses and log-ins for the user."""
+        """Lines with URLs and logins for the user."""
 
 
 def main(
@@ -51,15 +51,15 @@ def main(
     faults: Annotated[
         str, typer.Option(envvar="FAULTS", help=f"{', '.join((*FAULTS, *MORE))}; all, none or chain.")
     ] = ",".join(FAULTS),
-    fleet_only: Annotated[bool, typer.Option(help="Bring up fleet and traffic and judge nothing.")] = False,
-    folder: Annotated[Path, typer.Option(help="Where the fleet's data lies.")] = FOLDER,
+    fleet_only: Annotated[bool, typer.Option(help="Start fleet and traffic only; evaluate nothing.")] = False,
+    folder: Annotated[Path, typer.Option(help="Folder of the fleet's data.")] = FOLDER,
 ) -> None:
-    """Brings up the demo fleet and, unless told otherwise, lets Airflow judge its hour."""
+    """Start the demo fleet, and evaluate its hour with Airflow."""
     _turn_signals_into_one_interrupt()
     try:
         chosen = parse_faults(faults)
         fleet = (Chain if CHAIN in chosen else Fleet)(folder, chosen, say=_timed_lines())
-        perfect = _show_fleet(fleet) if fleet_only else _judge_fleet(fleet, once)
+        perfect = _show_fleet(fleet) if fleet_only else _evaluate_fleet(fleet, once)
     except StreamwardenError as error:
         Console(stderr=True, highlight=False).print(f"[red]{escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from None
@@ -77,17 +77,17 @@ def _show_fleet(fleet: Fleet) -> bool:
     return True
 
 
-def _judge_fleet(fleet: Fleet, once: bool) -> bool:
+def _evaluate_fleet(fleet: Fleet, once: bool) -> bool:
     from demo.airflow import Airflow
 
     with _postgres() as what_ends, fleet:
-        judge: Judge = Airflow(fleet)
-        with judge:
+        runner: Runner = Airflow(fleet)
+        with runner:
             _load(fleet)
-            judge.run_hour(fleet.hour)
+            runner.run_hour(fleet.hour)
             result = _score(fleet)
             if not once:
-                for line in (*judge.where_to_click(), _tracker_line(fleet), f"Ctrl-C stops {what_ends}."):
+                for line in (*runner.where_to_click(), _tracker_line(fleet), f"Ctrl-C stops {what_ends}."):
                     console.print(line, soft_wrap=True)
                 _stay(fleet)
     return result.is_perfect
@@ -95,7 +95,7 @@ def _judge_fleet(fleet: Fleet, once: bool) -> bool:
 
 @contextmanager
 def _postgres() -> Iterator[str]:
-    """Stops the embedded server at the end if it is the demo's; yields what Ctrl-C ends, in words."""
+    """Stops the embedded server at the end if the demo started it; yields what Ctrl-C stops, in words."""
     if WAREHOUSE_ENV in os.environ or is_running(POSTGRES):
         yield "everything but PostgreSQL"
         return
@@ -111,10 +111,10 @@ def _score(fleet: Fleet) -> Score:
         console.print(f"[bold]{escape(ticket.title)}[/]\n  {ticket.url}", soft_wrap=True)
     result = score(fleet.truth, tickets, fleet.started_at)
     for missed in result.missed:
-        console.print(f"[red]missed: {missed.fault} on {missed.resource_name} ({missed.why})", soft_wrap=True)
+        console.print(f"[red]missed: {missed.fault} on {missed.resource} ({missed.why})", soft_wrap=True)
         for ticket in (ticket for ticket in tickets if ticket.explains(missed)):
-            for effect in ticket.lacks(missed):
-                console.print(f"[red]  {ticket.url} doesn't say what follows: {effect}", soft_wrap=True)
+            for effect in ticket.missing_effects(missed):
+                console.print(f"[red]  {ticket.url} does not list the effect: {effect}", soft_wrap=True)
     for false in result.false:
         console.print(f"[red]false: {escape(false.title)} ({false.url})", soft_wrap=True)
     console.print(str(result))
@@ -144,7 +144,7 @@ def _timed_lines() -> Say:
 
 
 def _turn_signals_into_one_interrupt() -> None:
-    """SIGTERM stops like Ctrl-C; a second signal must not cut the stopping short and leave processes behind."""
+    """SIGTERM stops like Ctrl-C. Further signals are ignored, so that the shutdown leaves no processes behind."""
 
     def interrupt(*_: object) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,7 +1,7 @@
 """Airflow for the demo and the tests: its four processes on 127.0.0.1, metadata in the embedded PostgreSQL.
 
 with Airflow(fleet) as airflow:      # returns at once; it comes up in the background
-    airflow.run_hour(hour)           # triggers the `hourly` DAG for that hour and waits for its end
+    airflow.run_hour(hour)           # triggers the DAG `hourly` for that hour and waits for its end
     airflow.where_to_click()
 """
 
@@ -33,7 +33,7 @@ from streamwarden.base.warehouse import AIRFLOW_DATABASE, embedded_url, engine
 from demo.process import Process, claim_port
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
-# Their log servers would listen on every interface, and nothing sets another; the API server reads the same folder.
+# Their log servers would listen on all interfaces, which is not configurable; the API server reads the same folder.
 _OPTIONS = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
 USERS = {"admin": "admin", "editor": "user", "viewer": "viewer"}
 PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
@@ -44,23 +44,24 @@ _HEALTH = {"scheduler": "scheduler", "dag-processor": "dag_processor", "triggere
 # Three Spark drivers on two cores: those that read JMX mostly wait for the next sample.
 _POOL = {"name": "spark", "slots": 3, "description": "Spark drivers at a time", "include_deferred": False}
 _SET_POOL = {"action": "create", "entities": [_POOL], "action_on_existence": "overwrite"}
+_NO_RESPONSE = "the API server does not respond"
 _FINAL = {"success", "failed", "skipped", "upstream_failed", "removed"}
 
 
 class Place(Protocol):
-    """What Airflow needs to know of the fleet it works for."""
+    """The interface of the fleet that Airflow needs."""
 
     folder: Path
 
     def environment(self) -> dict[str, str]:
-        """What Streamwarden needs to look at the fleet; names its config file."""
+        """Environment variables for Streamwarden, including the path of the config file."""
 
     def say(self, line: str, /) -> None:
-        """Tells the user of progress."""
+        """Prints a line of progress."""
 
 
 class Airflow:
-    """The four processes (or the `components` asked for), stopped by pid in the end."""
+    """Airflow's four processes (or the given `components`), stopped by pid at the end."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Airflow:
             child.kill()
 
     def run_hour(self, hour: datetime) -> None:
-        """Runs the hour and tells of each task as it ends.
+        """Runs the DAG `hourly` for the hour, and prints each task when it ends.
 
         Raises:
             StreamwardenError: the run failed, or took longer than RUN_SECONDS.
@@ -112,7 +113,7 @@ class Airflow:
             raise StreamwardenError(f"the hourly run ended as {state}: {self.url}/dags/hourly/runs/{run_id}")
 
     def where_to_click(self) -> list[str]:
-        """Lines with addresses and log-ins for the user."""
+        """Lines with URLs and logins for the user."""
         return [
             f"Streamwarden in Airflow: {self.url}/plugin/streamwarden (user admin, password {self.password('admin')})",
             f"the hour's run:          {self.url}/dags/hourly",
@@ -130,23 +131,23 @@ class Airflow:
         )
 
     def wait_until_ready(self) -> None:
-        """Returns when all are healthy and the `hourly` DAG is known.
+        """Returns when all components are healthy and the DAG `hourly` is loaded.
 
         Raises:
-            StreamwardenError: a process ended, or they aren't ready in time; names its log.
+            StreamwardenError: a process ended, or Airflow is not ready in time; with the path of the log.
         """
         if self._started is None:
             raise StreamwardenError("Airflow was not started")
         self._started.result()
-        _wait(self._missing, READY_SECONDS, self)
+        _wait(self._not_ready, READY_SECONDS, self)
 
     def check(self) -> None:
-        """Raises, with the log's telling line, when a process is gone."""
+        """Raises with the relevant line of the log if a process has ended."""
         for process in self._processes:
             process.check()
 
     def environment(self) -> dict[str, str]:
-        """Everything the four processes and their tasks need, secrets included."""
+        """Environment variables of the processes and tasks, including secrets."""
         return {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             **_settings(self.folder, self.port),
@@ -172,8 +173,8 @@ class Airflow:
         self._processes.append(Process(f"airflow-{component}", command, self.folder, environment).start())
 
     def _end_leftovers(self) -> None:
-        """Runs that an earlier Airflow left unfinished would come before ours, on a fleet that isn't theirs."""
-        _wait(lambda: "an answer" if self._health() is None else "", READY_SECONDS, self)
+        """Fails unfinished runs of an earlier Airflow, which would run first and on another fleet."""
+        _wait(lambda: _NO_RESPONSE if self._health() is None else "", READY_SECONDS, self)
         with self._client() as client:
             _must(client.patch("/dags/hourly", json={"is_paused": True}), also=404)
             unfinished = _must(client.get("/dags/~/dagRuns", params={"state": ["running", "queued"]}))["dag_runs"]
@@ -181,7 +182,7 @@ class Airflow:
                 _must(client.patch(f"/dags/{run['dag_id']}/dagRuns/{run['dag_run_id']}", json={"state": "failed"}))
 
     def _migrate_metadata(self, environment: Mapping[str, str]) -> None:
-        """Nine seconds, so only for a new database or another Airflow."""
+        """Migrates Airflow's metadata; takes nine seconds, so only for a new database or another version."""
         stamp, version = self.folder / "metadata-version", importlib.metadata.version("apache-airflow")
         with engine(self._metadata_url).connect() as connection:
             is_there = connection.execute(sa.text("select to_regclass('public.alembic_version')")).scalar()
@@ -192,23 +193,23 @@ class Airflow:
     def _metadata(self, driver: str) -> str:
         return self._metadata_url.replace("postgresql://", f"postgresql+{driver}://", 1)
 
-    def _missing(self) -> str:
-        """What isn't ready yet, in words; empty when all is."""
+    def _not_ready(self) -> str:
+        """What is not ready yet, in words; empty if everything is ready."""
         health = self._health()
         if health is None:
-            return "an answer"
+            return _NO_RESPONSE
         wanted = {"metadatabase", *(_HEALTH[component] for component in self._components if component in _HEALTH)}
         if unwell := sorted(part for part in wanted if health[part]["status"] != "healthy"):
-            return " and ".join(unwell)
+            return f"unhealthy: {', '.join(unwell)}"
         if "dag-processor" not in self._components:
             return ""
         with self._client() as client:
-            return "" if client.get("/dags/hourly").is_success else "the DAG `hourly`"
+            return "" if client.get("/dags/hourly").is_success else "the DAG `hourly` is not loaded"
 
     def _health(self) -> dict[str, Any] | None:
-        """What Airflow says of its parts; null while it doesn't answer."""
+        """Airflow's health by component; None while it does not respond."""
         try:
-            # The API of the tasks is only built when it is first called.
+            # The execution API is only built on its first request.
             httpx.get(f"{self.url}/execution/health", timeout=10).raise_for_status()
             return dict(httpx.get(f"{self.url}/api/v2/monitor/health", timeout=10).raise_for_status().json())
         except httpx.HTTPError:
@@ -224,45 +225,45 @@ class Airflow:
         interval = {"data_interval_start": hour.isoformat(), "data_interval_end": (hour + HOUR).isoformat()}
         now = datetime.now(UTC)
         run_id = f"demo_{hour:%Y-%m-%dT%H}_{now:%H%M%S}"
-        # Without a logical date the interval would be ignored; and an hour may be run more than once.
+        # Airflow ignores the interval without a logical date, which must be unique: an hour may be run several times.
         run = {"dag_run_id": run_id, "logical_date": now.isoformat(), **interval, "conf": {"settle": False}}
         return str(_must(client.post("/dags/hourly/dagRuns", json=run))["dag_run_id"])
 
     def _follow(self, client: httpx.Client, run_id: str) -> str:
-        told: set[str] = set()
+        printed: set[str] = set()
         deadline = time.monotonic() + RUN_SECONDS
         while time.monotonic() < deadline:
             self.check()
             state = str(_must(client.get(f"/dags/hourly/dagRuns/{run_id}"))["state"])
             tasks = _must(client.get(f"/dags/hourly/dagRuns/{run_id}/taskInstances"))["task_instances"]
             for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
-                if task["state"] in _FINAL and task["task_id"] not in told:
-                    told.add(task["task_id"])
-                    self._tell(task)
+                if task["state"] in _FINAL and task["task_id"] not in printed:
+                    printed.add(task["task_id"])
+                    self._print(task)
             if state in ("success", "failed"):
                 return state
             time.sleep(1)
-        raise StreamwardenError(f"the hourly run didn't end within {RUN_SECONDS:.0f} s: {self.url}/dags/hourly")
+        raise StreamwardenError(f"the hourly run did not end within {RUN_SECONDS:.0f} s: {self.url}/dags/hourly")
 
-    def _tell(self, task: Mapping[str, Any]) -> None:
+    def _print(self, task: Mapping[str, Any]) -> None:
         if task["task_id"] == "incomplete" and task["state"] == "skipped":
-            return  # that is good news, and no news
+            return  # skipped means that the hour is complete
         seconds = f"{task['duration']:.0f} s" if task["duration"] else ""
         self._place.say(f"{task['state']:<8} {task['task_id']} {seconds}")
 
 
-def _wait(missing: Callable[[], str], seconds: float, airflow: Airflow) -> None:
-    """Returns once nothing is missing; raises when a process ended, or when it takes too long."""
+def _wait(not_ready: Callable[[], str], seconds: float, airflow: Airflow) -> None:
+    """Returns when `not_ready` returns an empty text; raises if a process ended, or after the timeout."""
     deadline = time.monotonic() + seconds
-    while lacking := missing():
+    while problem := not_ready():
         airflow.check()
         if time.monotonic() > deadline:
-            raise StreamwardenError(f"Airflow isn't ready after {seconds:.0f} s, it lacks {lacking}: {airflow.folder}")
+            raise StreamwardenError(f"Airflow is not ready after {seconds:.0f} s ({problem}): {airflow.folder}")
         time.sleep(0.5)
 
 
 def _settings(folder: Path, port: int) -> dict[str, str]:
-    """Airflow's configuration: loopback only, small, our folders."""
+    """Airflow's configuration: loopback only, few workers, folders of this project."""
     url = f"http://127.0.0.1:{port}"
     sections = {
         "CORE": {
@@ -270,7 +271,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
             "PLUGINS_FOLDER": PROJECT_ROOT / "plugins",
             "LOAD_EXAMPLES": False,
             "EXECUTOR": "LocalExecutor",
-            "PARALLELISM": 6,  # three Spark drivers and three judges; each worker is a process, idle or not
+            "PARALLELISM": 6,  # three Spark drivers and three evaluations; each worker is a process, even if idle
             "SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{role}" for user, role in USERS.items()),
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": folder / "passwords.json",
             "EXECUTION_API_SERVER_URL": f"{url}/execution/",
@@ -294,13 +295,13 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONUNBUFFERED": "1",
-        # The fleet's hour is run by hand; by itself Airflow goes on with the hours after it.
+        # The fleet's hour is triggered explicitly; Airflow schedules only later hours.
         "STREAMWARDEN_FIRST_HOUR": f"{datetime.now(UTC):%Y-%m-%dT%H}:00",
     }
 
 
 def _secrets(folder: Path) -> dict[str, str]:
-    """Keys as environment variables; the users' passwords lie in `passwords.json`. For the owner's eyes only."""
+    """Keys as environment variables; creates `passwords.json` for the users. The files are private to the owner."""
     keys, passwords = folder / "secrets.json", folder / "passwords.json"
     if not keys.exists():
         _write_private(
@@ -333,10 +334,10 @@ def _call(command: list[str], environment: Mapping[str, str]) -> None:
 
 
 def _must(answer: httpx.Response, also: int | None = None) -> dict[str, Any]:
-    """The answer's JSON; another status than success (or `also`) is an error in one line."""
+    """The JSON of the response; a status other than success or `also` raises one line."""
     if answer.is_error and answer.status_code != also:
         raise StreamwardenError(
-            f"Airflow answered {answer.status_code} to {answer.request.url.path}: {answer.text[:200]}"
+            f"Airflow responded {answer.status_code} to {answer.request.url.path}: {answer.text[:200]}"
         )
     return dict(answer.json())
 

@@ -47,7 +47,7 @@ def _volume(volume: Volume, now: datetime) -> dict[str, Any]:
         "VolumeId": volume.volume_id,
         "VolumeType": volume.volume_type,
         "Size": volume.size_gib,
-        # EC2 gives the baseline of gp2 as Iops, and neither figure for disks that are judged by throughput
+        # EC2 returns the baseline of gp2 as Iops, and no Iops or Throughput for HDD volumes
         "Iops": None if limits.is_hdd or volume.volume_type == "standard" else int(limits.base_iops),
         "Throughput": int(limits.base_bytes // MIB) if volume.volume_type == "gp3" else None,
         "State": "in-use" if attached else "available",

@@ -1,7 +1,7 @@
 """A strict stand-in for EC2, Auto Scaling, CloudWatch and STS: serves a `World` to boto3 over AWS_ENDPOINT_URL.
 
 As strict as the original where it matters to a client: signatures, limits, paging, alignment, retention, throttling,
-partial data. What it doesn't know (metric math, trimmed statistics) it refuses; it never answers with a made-up figure.
+partial data. It rejects what it does not implement (metric math, trimmed statistics), and never invents values.
 
     python -m demo.aws_endpoint --port 4566 --world demo --faults ebs
 """
@@ -424,7 +424,7 @@ def main() -> None:
         endpoint = AwsEndpoint(world, asked.port)
     except OSError as problem:
         raise SystemExit(
-            f"port {asked.port} (AWS endpoint) can't be had: {problem.strerror}; choose another --port"
+            f"port {asked.port} (AWS endpoint) is not available: {problem.strerror}; choose another --port"
         ) from None
     with endpoint:
         for name, value in endpoint.environment().items():

@@ -157,7 +157,7 @@ def _check(service: str, shape: Shape, value: Any, path: tuple[str, ...] = ()) -
     elif kind == "list":
         for position, item in enumerate(value, 1):
             _check(service, shape.member, item, (*path, str(position), "member"))
-    elif service != "ec2":  # EC2 words and judges its own bounds
+    elif service != "ec2":  # EC2 has its own bounds and messages
         _check_bounds(shape, value, path)
 
 

@@ -1,7 +1,7 @@
 """Real Kafka brokers (KRaft) for the demo and for tests, with a Jolokia agent each.
 
-`with Broker(folder) as broker` gives broker.bootstrap_servers, broker.pid and broker.jolokia_url;
-`with Cluster(folder, size=3) as cluster` gives cluster.bootstrap_servers and cluster.brokers[0].kill().
+`with Broker(folder) as broker` provides broker.bootstrap_servers, broker.pid, and broker.jolokia_url;
+`with Cluster(folder, size=3) as cluster` provides cluster.bootstrap_servers and cluster.brokers[0].kill().
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ READY_SECONDS = 60
 
 
 class Broker:
-    """One node, broker and controller at once, or only a broker where `voters` are others. Port 0 takes a free one; the
-    folder is reused when it holds data."""
+    """A node: broker and controller, or only a broker if `voters` are other nodes. Port 0: any free port. Data in the
+    folder is reused."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Broker:
 
     @property
     def log_folder(self) -> Path:
-        """Where the topics' segments lie."""
+        """Folder of the log segments."""
         return self.folder / "data"
 
     def start(self) -> Self:
-        """Starts and waits until the broker answers."""
+        """Starts the broker and waits until it responds."""
         self.launch()
         wait_until_answering(self.bootstrap_servers, [self])
         return self
@@ -93,11 +93,11 @@ class Broker:
         ).start()
 
     def check(self) -> None:
-        """Raises when the process is gone."""
+        """Raises if the process has ended."""
         self._running().check()
 
     def terminate(self) -> None:
-        """Asks it to stop, without waiting."""
+        """Requests a stop, without waiting."""
         if self._process is not None:
             self._process.terminate()
 
@@ -140,7 +140,7 @@ class Broker:
             "num.io.threads": "2",
             "offsets.topic.num.partitions": "8",
             "transaction.state.log.num.partitions": "2",
-            # The default sets 128 MiB of the heap aside for compaction.
+            # The default reserves 128 MiB of the heap for compaction.
             "log.cleaner.dedupe.buffer.size": str(4 * 2**20),
             **{
                 key: str(min(self._brokers, 3))
@@ -169,7 +169,7 @@ class Broker:
 
 
 class Cluster:
-    """Several brokers on free ports, one controller quorum: of all nodes, or of those that are named."""
+    """Several brokers on free ports, with a controller quorum of all nodes or of `controllers`."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class Cluster:
         options: Mapping[int, Sequence[str]] | None = None,
         controllers: Sequence[int] = (),
     ) -> None:
-        """`options`: by node, for its JVM."""
+        """`options`: JVM options by node."""
         ports = {node: free_port() for node in range(1, size + 1)}
         voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in controllers or ports)
         self.brokers = [
@@ -210,7 +210,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        # The last members of a quorum can't leave in order any more: all are asked at once and not waited for long.
+        # The last members of a quorum cannot leave it cleanly, so all are stopped at once with a short timeout.
         for broker in self.brokers:
             broker.terminate()
         for broker in self.brokers:
@@ -223,19 +223,19 @@ class Cluster:
 
 
 def create_topics(bootstrap_servers: str, *topics: NewTopic) -> None:
-    """Returns once the cluster has them."""
+    """Creates topics, and returns when the cluster lists them."""
     admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 3})
     for created in admin.create_topics(list(topics)).values():
         created.result(30)
 
 
 def wait_until_answering(bootstrap_servers: str, brokers: Sequence[Broker]) -> None:
-    """Returns once the cluster lists all these brokers."""
+    """Returns when the cluster lists all these brokers."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         for broker in brokers:
             broker.check()
-        # A client that saw the cluster half up keeps its opinion for long: a fresh one each time.
+        # A new client each time, because a client caches the metadata of an incomplete cluster for long.
         admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         try:
             if len(admin.list_topics(timeout=1).brokers) == len(brokers):
@@ -243,4 +243,4 @@ def wait_until_answering(bootstrap_servers: str, brokers: Sequence[Broker]) -> N
         except KafkaException:
             pass
         time.sleep(0.2)
-    raise StreamwardenError(f"Kafka at {bootstrap_servers} didn't answer within {READY_SECONDS} s")
+    raise StreamwardenError(f"Kafka at {bootstrap_servers} did not respond within {READY_SECONDS} s")

@@ -1,9 +1,9 @@
-"""The fleet of FAULTS=chain: three real brokers, of which the third has a volume that is held back.
+"""The fleet of FAULTS=chain: three real brokers, the third with a throttled volume.
 
-The volume is the emulator's: its bucket is spent, and how long a request takes follows from its queue. An agent in the
-third broker's JVM (SlowDisk.java) lets flushes and cold reads take as long. Flush times, replicas that fall out of sync
-and groups that lag are what Kafka makes of that. The minutes before the fleet came up are fed: records stamped as of
-then, and the emulator's past.
+The volume is emulated: its burst balance is 0, and the latency of its requests follows from its queue. An agent in the
+third broker's JVM (SlowDisk.java) delays flushes and cold reads by this latency. Slow flushes, replicas that leave the
+ISR, and consumer lag are then Kafka's own behavior. Data of the minutes before the start is generated: records with
+earlier timestamps, and the history of the emulator.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from confluent_kafka.admin import NewTopic
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.detectors.load import load_detectors
 
 from demo.broker import Broker, Cluster, create_topics
 from demo.chain_load import READERS
@@ -32,15 +33,16 @@ from spark_apps.runtime.class_archive import java
 
 CLUSTER = "shop"
 PARTITIONS = 48
-CONTROLLERS = (1,)  # of the nodes
-# As many threads as Kafka has by itself: they are what waits for the disk.
+CONTROLLERS = (1,)  # node ids
+TITLES = {detector.id: detector.title for detector in load_detectors(check=False).values()}
+# Kafka's default numbers of threads, because these threads wait for the disk.
 SETTINGS = {"min.insync.replicas": "2", "num.network.threads": "3", "num.io.threads": "8"}
 
 
 class Chain(Fleet):
-    """Its one fault makes four more things go wrong; they are one incident."""
+    """A fleet with one fault that has four effects; all are one incident."""
 
-    # A broker that was started less than 15 minutes ago may lack replicas because it is still catching up.
+    # For 15 minutes after its start, a broker may be out of the ISR because it is catching up.
     load_seconds = 15.5 * 60
 
     def _kafka(self) -> list[Broker | Process]:
@@ -67,18 +69,18 @@ class Chain(Fleet):
         folder.mkdir()
         held_back = folder / "request-seconds"
         agent = f"-javaagent:{_agent(folder)}={held_back}"
-        # The starved broker is no controller: each append would wait for its disk, the quorum would lose its leader and
-        # brokers their leases; then what it leads moves to the others for a while, where it is quickly read.
+        # The broker with the throttled volume is no controller. Otherwise appends to the metadata log would wait for
+        # its disk, the quorum would lose its leader, and partitions of this broker would move to others for a while.
         self.cluster = Cluster(
             folder, heap="192m", settings=SETTINGS, options={STARVED_NODE: [agent]}, controllers=CONTROLLERS
         )
         self._parts.enter_context(self.cluster)
-        self.say(f"{len(self.cluster.brokers)} brokers answer")
+        self.say(f"{len(self.cluster.brokers)} brokers respond")
         self.clients: dict[str, Process] = {}
         self._create_topics()
         with self._client("past") as past:
             past.wait(START_SECONDS)
-        self.say("the last minutes' records are written")
+        self.say("records of the last minutes are written")
         disks = {
             CHAIN_BROKERS[broker.node_id][1]: broker.pid
             for broker in self.cluster.brokers
@@ -87,16 +89,16 @@ class Chain(Fleet):
         self._parts.enter_context(Feed(self.world, disks, {}))
         seconds = seconds_per_request(self.world, CHAIN_BROKERS[STARVED_NODE][1], datetime.now(UTC))
         held_back.write_text(f"{seconds}\n")
-        self.say(f"broker {STARVED_NODE}'s disk takes {seconds:.2f} s for a request")
+        self.say(f"the disk of broker {STARVED_NODE} takes {seconds:.2f} s per request")
         for role in ("shop", *READERS):
             self.clients[role] = self._enter(self._client(role))
 
     def _create_topics(self) -> None:
-        # Each third of the orders is led by one broker; the returns are led by the two that are well.
+        # Each broker leads a third of the partitions of orders. The two healthy brokers lead those of returns.
         nodes = list(CHAIN_BROKERS)
         orders = [nodes[n % 3 :] + nodes[: n % 3] for n in range(PARTITIONS)]
         returns = [orders[n % 2] for n in range(6)]
-        # What is sold is on the disk before the shop is told so.
+        # Records are flushed to disk before the broker acknowledges them.
         config = {"flush.messages": "1", "retention.ms": str(6 * 3_600_000)}
         create_topics(
             self.cluster.bootstrap_servers,
@@ -108,24 +110,24 @@ class Chain(Fleet):
         servers = self.cluster.bootstrap_servers
         return python(role, self.folder / "clients", "demo.chain_load", role, servers, *arguments)
 
-    def _update_open_findings_faults(self) -> None:
+    def _record_initial_faults(self) -> None:
         self.injected(
             "chain",
             "ebs_volume_starving",
             CHAIN_BROKERS[STARVED_NODE][1],
-            f"30 GiB gp2 (100 IOPS baseline) of broker {STARVED_NODE} is asked for 290 IOPS: its credits are spent",
+            f"30 GiB gp2 (100 IOPS baseline) of broker {STARVED_NODE} with a demand of 290 IOPS: no I/O credits left",
             self.started_at - STARVED_FOR,
             follows=(
-                f"Log flushes are slow: {CLUSTER} broker {STARVED_NODE}",
-                f"Partitions lack a broker's replicas: {CLUSTER} broker {STARVED_NODE}",
-                f"Consumer group lags and doesn't catch up: {CLUSTER}/billing",
-                f"Consumer group lags and doesn't catch up: {CLUSTER}/search",
+                f"{TITLES['log_flush_slow']}: {CLUSTER} broker {STARVED_NODE}",
+                f"{TITLES['partitions_under_replicated']}: {CLUSTER} broker {STARVED_NODE}",
+                f"{TITLES['consumer_group_lagging']}: {CLUSTER}/billing",
+                f"{TITLES['consumer_group_lagging']}: {CLUSTER}/search",
             ),
         )
 
 
 def _agent(folder: Path) -> Path:
-    """SlowDisk.java as an agent's jar, with the library that it needs."""
+    """Compiles SlowDisk.java to the jar of a Java agent, with its library."""
     classes, jar = folder / "agent", folder / "slow-disk.jar"
     library = ensure(DISK)[0]
     source = Path(__file__).with_name("SlowDisk.java")
@@ -133,7 +135,7 @@ def _agent(folder: Path) -> Path:
     command = [str(compiler), "-d", str(classes), "-cp", str(library), str(source)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
-        raise StreamwardenError(f"{source.name} couldn't be compiled: {run.stderr.strip().splitlines()[0]}")
+        raise StreamwardenError(f"{source.name} does not compile: {run.stderr.strip().splitlines()[0]}")
     beside = folder / library.name
     beside.symlink_to(library)
     with zipfile.ZipFile(jar, "w") as archive:

@@ -1,7 +1,7 @@
-"""Clients of the fault `chain`, each a process of its own: `python -m demo.chain_load past|shop|GROUP SERVERS`.
+"""Clients of the fault `chain`, each in its own process: `python -m demo.chain_load past|shop|GROUP SERVERS`.
 
-- `past`: writes what the shop would have sent in the minutes before the fleet came up, stamped as of then, and commits
-  for all groups that they had read all that came before.
+- `past`: writes records with timestamps of the minutes before the start of the fleet, and commits for all groups the
+  offsets before these records.
 - `shop`: sends orders and returns.
 - `billing`, `search` read orders, `refunds` reads returns; all commit.
 """
@@ -22,13 +22,13 @@ from demo.load import ORDERS_PER_SECOND, consume, order, paced, produce_waiting
 PAST = timedelta(minutes=15)
 RETURNS_EVERY = 20  # orders
 DOCUMENT_BYTES = 3000
-# As where memory is small. What a broker sends at once is read from its disk at once, and holds up who else waits.
+# A small fetch size: a broker reads each response from its disk, which delays other requests.
 LITTLE_AT_A_TIME = {"fetch.message.max.bytes": 2**16, "message.max.bytes": 2**16, "fetch.max.bytes": 2**17}
 READERS = {"billing": "orders", "search": "orders", "refunds": "returns"}
 
 
 def event(number: int, chance: random.Random) -> tuple[str, str, bytes]:
-    """Topic, key and value of an order with its document, or of a return."""
+    """Topic, key, and value of an order with its document, or of a return."""
     topic = "orders" if number % RETURNS_EVERY else "returns"
     value = order(number, chance) | {"document": f"{number:x}".rjust(DOCUMENT_BYTES, "-")}
     return topic, value["customer"], json.dumps(value).encode()

@@ -1,5 +1,5 @@
-"""The demo's inventories: a broker, the Streams application `orders`, and volumes that only look scary; and, for the
-fault `chain`, three brokers, one of which has a volume that is held back."""
+"""The demo's inventories: a broker, the Streams application `orders`, and volumes that must not alert; for the fault
+`chain`, three brokers, one of them with a throttled volume."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CHAIN_BROKERS = {
     2: ("i-0c2b4d8f6a1e30592", "vol-0c2d58b1e94f7a063"),
     3: ("i-0c3f9c1e7b5d406a3", "vol-0c3b70f4a8e2d6915"),
 }
-"""Node → its instance and volume; the last one's is held back."""
+"""Node → its instance and volume; the volume of the last one is throttled."""
 STARVED_NODE = 3
-STARVED_FOR = timedelta(minutes=20)  # its bucket has been empty for so long when the fleet comes up
-EBS_FAULT_LEAD = timedelta(hours=3)  # long enough before now for the bucket to be empty all through the judged hour
+STARVED_FOR = timedelta(minutes=20)  # how long the burst balance is 0 when the fleet starts
+EBS_FAULT_LEAD = timedelta(hours=3)  # so long that the burst balance is 0 during the whole evaluated hour
 
 
 def demo_world(faults: set[str], now: Callable[[], datetime], broker_volume_id: str = BROKER_VOLUME_ID) -> World:
-    """The demo's inventory: a broker, the Streams application `orders`, and volumes that only look scary."""
+    """The demo's inventory: a broker, the Streams application `orders`, and volumes that must not alert."""
     world = World(seed=7, now=now)
     place = (DEMO_ACCOUNT, DEMO_REGION)
     today = now().replace(hour=0, minute=0, second=0, microsecond=0)
@@ -44,7 +44,7 @@ def demo_world(faults: set[str], now: Callable[[], datetime], broker_volume_id: 
     world.add_instance(*place, BROKER_INSTANCE_ID, "m5.large", tags("kafka-1", *kafka), born)
     world.add_instance(*place, ORDERS_INSTANCE_ID, "c5.large", tags("orders-1", *orders), born)
     world.add_instance(*place, BATCH_INSTANCE_ID, "m5.large", tags("batch-1", *batch), born)
-    # The broker reads its page cache, so the disk sees hardly a read; 128 KiB is the kernel's read-ahead.
+    # The broker mostly reads from the page cache, so there are few disk reads; 128 KiB is the kernel's read-ahead.
     quiet = LoadModel(read_iops=0.4, write_iops=12, read_kib=128, write_kib=64, daily_swing=0.4, noise=0.3)
     world.add_volume(*place, broker_volume_id, "gp3", 500, 3000, 125, BROKER_INSTANCE_ID, "/dev/sdf",
                      tags("kafka-1-log", *kafka), quiet, born)  # fmt: skip
@@ -58,7 +58,7 @@ def demo_world(faults: set[str], now: Callable[[], datetime], broker_volume_id: 
 
 
 def _add_decoys(world: World, place: tuple[str, str], tags: dict[str, str], hour: datetime, born: datetime) -> None:
-    """Volumes that must not alarm: a low bucket that refills, one-minute spikes, no bucket at all, nobody attached."""
+    """Volumes that must not alert: a low burst balance that recovers, one-minute spikes, no bucket, and detached."""
     spent = Surge(hour - timedelta(minutes=100), hour - timedelta(minutes=35), read_iops=900, write_iops=600)
     loads = [
         (RECOVERING_VOLUME_ID, "gp2", "/dev/sdg", LoadModel(read_iops=20, write_iops=20, surges=(spent,))),
@@ -72,7 +72,7 @@ def _add_decoys(world: World, place: tuple[str, str], tags: dict[str, str], hour
 
 
 def chain_world(now: Callable[[], datetime]) -> World:
-    """Three brokers' machines; the third's 30 GiB gp2 (100 IOPS) is asked for 290 until its credits are spent."""
+    """Instances of three brokers. The 30 GiB gp2 (100 IOPS) of the third has a demand of 290 IOPS and no credits."""
     world = World(seed=11, now=now)
     place, born = (
         (DEMO_ACCOUNT, DEMO_REGION),
@@ -84,7 +84,7 @@ def chain_world(now: Callable[[], datetime]) -> World:
     surge = Surge(
         now() - STARVED_FOR - timedelta(seconds=GP2_CREDITS / (asked - base)), FOREVER, 140, asked - 140 - 12.4
     )
-    # A device's queue holds 128 requests (nr_requests of Linux), and what writes back fills it.
+    # The queue of a device has 128 requests (Linux nr_requests), and writeback fills it.
     starving = replace(quiet, weekend_factor=1, noise=0.02, concurrency=128, surges=(surge,))
     for node, (instance_id, volume_id) in CHAIN_BROKERS.items():
         names = [{**tags, "Name": name} for name in (f"kafka-{node}", f"kafka-{node}-log")]
@@ -95,7 +95,7 @@ def chain_world(now: Callable[[], datetime]) -> World:
 
 
 def seconds_per_request(world: World, volume_id: str, at: datetime) -> float:
-    """How long a request to the volume takes, by Little's law: what is in flight, over what is done a second."""
+    """Latency of a request to the volume in seconds, by Little's law: requests in flight / requests per second."""
     volume = world.volumes[volume_id]
 
     def metric(name: str) -> float:

@@ -1,7 +1,7 @@
-"""Days of an instance with its volumes: what must be simulated together, as they share the instance's limits.
+"""Simulated days of an instance with its volumes, which share the limits of the instance.
 
-Every minute follows from the seed and the time alone, so any past minute can be asked and gives the same answer. What
-an application wants is cut down to what volume and instance allow (ebs_physics); what was measured takes its place.
+Every minute depends only on seed and time, so repeated requests for past minutes have the same result. The demand of an
+application is limited by volume and instance (ebs_physics). Measured values replace simulated ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CACHED_VOLUME_DAYS = 4000  # about 75 KB each
 
 @dataclass(eq=False)
 class Instance:
-    """An EC2 instance with what it is measured or modelled to use."""
+    """An EC2 instance with its measured or modeled usage."""
 
     account: str
     region: str
@@ -52,9 +52,9 @@ class Instance:
     terminated_at: datetime | None = None
     measured_memory: dict[int, float] = field(default_factory=dict)  # minute → bytes
     network: list[tuple[datetime, datetime, float, float]] = field(default_factory=list)
-    """From when to when it receives and sends so many bytes a second; NETWORK_BYTES_PER_SECOND at other times."""
+    """Spans with bytes/s received and sent; NETWORK_BYTES_PER_SECOND at other times."""
     cpu_credits: list[tuple[datetime, datetime, float, float, float]] = field(default_factory=list)
-    """From when to when a burstable one has, borrowed and is charged for so many, by five minutes; else 500, 0, 0."""
+    """Spans with credit balance, surplus credits, and charged surplus credits per five minutes; default 500, 0, 0."""
     failed_checks: list[tuple[str, datetime, datetime]] = field(default_factory=list)  # which status check, when
 
     @property
@@ -68,7 +68,7 @@ class Instance:
 
 @dataclass(eq=False)
 class Volume:
-    """An EBS volume, its attachment and its load."""
+    """An EBS volume with its attachment and load."""
 
     account: str
     region: str
@@ -87,7 +87,7 @@ class Volume:
     deleted_at: datetime | None = None
     stalls: list[tuple[datetime, datetime]] = field(default_factory=list)
     slow: list[tuple[datetime, datetime, float]] = field(default_factory=list)
-    """Impaired, or read from its snapshot for the first time: requests take so many times as long."""
+    """Spans with a latency factor: the volume is impaired, or initialized from its snapshot."""
     gaps: list[tuple[datetime, datetime]] = field(default_factory=list)
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)  # minute → read and write bytes
 
@@ -98,10 +98,10 @@ class Volume:
 
 @dataclass
 class Day:
-    """The figures of one volume for each minute of one UTC day, and where its bucket stood at the end."""
+    """Metrics of a volume for each minute of a UTC day, and its credits at the end."""
 
     wanted_reads: Minutes
-    """A second, as the application wanted them."""
+    """Demand of the application per second."""
     wanted_writes: Minutes
     read_ops: Minutes
     write_ops: Minutes
@@ -118,7 +118,7 @@ class Day:
 
 @dataclass
 class InstanceDay:
-    """EBS figures of one instance for each minute of one UTC day."""
+    """EBS metrics of an instance for each minute of a UTC day."""
 
     io_balance_percent: Minutes
     byte_balance_percent: Minutes
@@ -131,7 +131,7 @@ Figures = tuple[list[Day], InstanceDay | None]
 
 
 class DayCache:
-    """Simulated days, the least recently used dropped first."""
+    """LRU cache of simulated days."""
 
     def __init__(self) -> None:
         self._days: OrderedDict[tuple[int, int], Figures] = OrderedDict()
@@ -158,7 +158,7 @@ class DayCache:
 
 
 class Unit:
-    """An instance with its volumes (or one volume never attached): what must be simulated together, day by day."""
+    """An instance with its volumes (or one detached volume), simulated day by day."""
 
     def __init__(self, seed: int, instance: Instance | None, cache: DayCache):
         self.seed = seed
@@ -168,12 +168,12 @@ class Unit:
         self.cache = cache
 
     def forget(self, since_day: int) -> None:
-        """Drops what was computed for a day and all after it: their figures or members have changed."""
+        """Discards the results of a day and all later days after a change of measurements or volumes."""
         self.cache.forget(self, since_day)
         self.states = {day: state for day, state in self.states.items() if day <= since_day}
 
     def day(self, day: int) -> Figures:
-        """The figures of the day, simulated forwards from the last day whose state is known."""
+        """The metrics of a day, simulated from the last day with a known state."""
         if cached := self.cache.get(self, day):
             return cached
         first = min(day_of(volume.created_at) for volume in self.volumes) if self.volumes else day
@@ -193,7 +193,7 @@ class Unit:
         return [volume.limits.credits * volume.initial_balance_percent / 100 for volume in self.volumes]
 
     def _stays_full(self, day: int) -> bool:
-        """Whether no bucket can lose anything on the day: all are full, and no demand can exceed a baseline.
+        """Whether no bucket can lose credits on the day: all are full, and no demand can exceed a baseline.
 
         It spares the simulation of quiet weeks, which is most of the work for a large world.
         """
@@ -227,7 +227,7 @@ class Unit:
             state = [*(d.credits_after for d in days), *instance_day.credits_after]
         else:
             state = [*(d.credits_after for d in days), 0.0, 0.0]
-        # A volume that doesn't exist yet starts with its own bucket, whatever day its neighbours began.
+        # A volume that does not exist yet starts with its own bucket, on whatever day the others began.
         for position, (volume, credits) in enumerate(zip(self.volumes, self._made_with(), strict=True)):
             if day_of(volume.created_at) > day:
                 state[position] = credits
@@ -241,7 +241,7 @@ class Unit:
         return kind.io_credits, kind.byte_credits
 
     def _limit(self, kind: InstanceType, days: list[Day], state: list[float]) -> tuple[InstanceDay, Minutes]:
-        """What the instance's own EBS limits leave of its volumes' I/O, as a share for each minute."""
+        """Share of the volumes' I/O that the EBS limits of the instance allow, for each minute."""
         zero = np.zeros(DAY_MINUTES)
         iops = sum((np.nan_to_num(d.read_ops + d.write_ops) / 60 for d in days), zero)
         rate = sum((np.nan_to_num(d.read_bytes + d.write_bytes) / 60 for d in days), zero)
@@ -255,13 +255,13 @@ class Unit:
         ), served.share
 
     def _volume(self, volume: Volume, day: int, credits: float, share: Minutes) -> Day:
-        """One volume's day: what was wanted, cut down to what came through; the rest waits."""
+        """The day of a volume: its demand, limited to what was served; the rest waits in the queue."""
         load, limits = volume.load, volume.limits
         attached = self._attached(volume, day)
         read, write, measured = self._wanted(volume, day, attached)
         stalled = _inside(day, volume.stalls)
         seconds_each = seconds_per_request(volume.volume_type) * _slowness(day, volume.slow)
-        # An application has no more requests on their way than `concurrency`.
+        # An application has at most `concurrency` requests in flight.
         loop = load.concurrency / seconds_each / np.maximum(read + write, 1e-9)
         through = np.where(measured, 1, np.where(stalled, 0, np.minimum(share, np.minimum(1, loop))))
         through = np.where(within(day, volume.created_at, FOREVER), through, np.nan)
@@ -297,7 +297,7 @@ class Unit:
         return within(day, volume.created_at, min(volume.detached_at or FOREVER, volume.deleted_at or FOREVER))
 
     def _wanted(self, volume: Volume, day: int, attached: np.ndarray) -> tuple[Minutes, Minutes, np.ndarray]:
-        """Read and write IOPS wanted, and the minutes in which they were measured instead: those are delivered."""
+        """Demand of read and write IOPS, and a mask of measured minutes, which are served without limits."""
         load = volume.load
         read, write = load.demand((self.seed, zlib.crc32(volume.volume_id.encode())), day) * attached
         measured = np.zeros(DAY_MINUTES, bool)
@@ -330,7 +330,7 @@ def _inside(day: int, intervals: list[tuple[datetime, datetime]]) -> np.ndarray:
 
 
 def _slowness(day: int, intervals: list[tuple[datetime, datetime, float]]) -> Minutes:
-    """How many times as long a request takes in each minute."""
+    """Latency factor of each minute."""
     times = np.ones(DAY_MINUTES)
     for start, end, factor in intervals:
         times[within(day, start, end)] = factor

@@ -1,4 +1,4 @@
-"""What an application asks of a volume, minute by minute, before any limit."""
+"""The I/O demand of an application on a volume, minute by minute, before any limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Surge:
 
 @dataclass(frozen=True)
 class LoadModel:
-    """What the application asks of a volume, before any limit: means, rhythm, noise, surges and spikes."""
+    """The I/O demand before any limit: means, daily rhythm, noise, surges, and spikes."""
 
     read_iops: float = 20.0
     write_iops: float = 20.0
@@ -35,15 +35,15 @@ class LoadModel:
     daily_swing: float = 0.3  # relative amplitude; the peak is at 14:00 UTC
     weekend_factor: float = 0.7
     noise: float = 0.1  # sigma of the logarithm, minute by minute
-    random_share: float = 0.0  # of what HDD does: requests that can't be merged, each of which counts as 1 MiB
+    random_share: float = 0.0  # share of requests that cannot be merged; on HDD, each counts as 1 MiB
     duty: float = 1.0  # share of each minute in which the I/O comes: below 1 means micro-bursts
-    concurrency: float = 32.0  # requests the application keeps in flight when it is held back
+    concurrency: float = 32.0  # requests in flight while the volume is throttled
     spike_every_minutes: int = 0
     spike_iops: float = 0.0
     surges: tuple[Surge, ...] = ()
 
     def demand(self, seed: tuple[int, ...], day: int) -> tuple[Minutes, Minutes]:
-        """Read and write IOPS wanted in each minute of the day."""
+        """Demand of read and write IOPS in each minute of the day."""
         minute = np.arange(DAY_MINUTES)
         rhythm = 1 + self.daily_swing * np.cos((minute - 14 * 60) * (2 * math.pi / DAY_MINUTES))
         if (day + 3) % 7 >= 5:  # day 0 of Unix time was a Thursday
@@ -60,7 +60,7 @@ class LoadModel:
         return read, write
 
     def peak(self, day: int) -> tuple[float, float]:
-        """Read and write IOPS that no minute of the day exceeds."""
+        """Upper bound of read and write IOPS of all minutes of the day."""
         most = (1 + self.daily_swing) * max(1, self.weekend_factor) * math.exp(self.noise * NOISE_SIGMAS)
         read, write = self.read_iops * most + self.spike_iops, self.write_iops * most
         for surge in self.surges:
@@ -74,6 +74,6 @@ class LoadModel:
 
 
 def within(day: int, start: datetime, end: datetime) -> np.ndarray:
-    """Which minutes of the day lie in [start, end)."""
+    """Mask of the minutes of the day in [start, end)."""
     minutes = np.arange(day * DAY_MINUTES, (day + 1) * DAY_MINUTES) * 60
     return (minutes >= start.timestamp()) & (minutes < end.timestamp())

@@ -1,11 +1,11 @@
-"""How EBS serves I/O, written from AWS's text alone: nothing here comes from the product, which is tested against it.
+"""How EBS serves I/O, written only from AWS's documentation, and independent of the product that is tested with it.
 
 Sources: EBS User Guide, "Amazon EBS volume types" (limits by type and size, I/O credits of gp2, throughput credits of
 st1 and sc1), "I/O characteristics and monitoring" (what counts as one operation); EC2 User Guide, "Amazon EBS-optimized
 instances" (baseline, maximum, half an hour of burst); AWS Knowledge Center, "Why isn't my SC1 or ST1 volume achieving
 the rated throughput" (small or random I/O takes a whole MiB).
 
-Everything is computed minute by minute from a load that is *wanted*; what isn't served waits in the queue.
+Everything is computed minute by minute from a demand; I/O that is not served waits in the queue.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ GP2_CREDITS = 5_400_000.0
 INSTANCE_BURST_SECONDS = 1800.0
 """Small instances run at their EBS maximum for 30 minutes at least once in 24 hours."""
 SECONDS_PER_REQUEST = {"st1": 0.008, "sc1": 0.012, "standard": 0.010, "io1": 0.0008, "io2": 0.0003}
-"""On a volume that isn't busy: AWS says single-digit milliseconds of SSD, and less than one of io2."""
+"""Latency of an idle volume: AWS documents single-digit milliseconds for SSD, and less than one for io2."""
 USUAL_SECONDS_PER_REQUEST = 0.0009
 HALF_FULL = 0.05
-"""Held back by so much of what it asks for, an application has half of its requests waiting."""
+"""Share of throttled demand at which half of the application's requests wait."""
 
 
 class InstanceType(NamedTuple):
-    """What DescribeInstanceTypes says of a type, as far as memory and EBS go."""
+    """Memory and EBS limits of an instance type, as in DescribeInstanceTypes."""
 
     vcpus: int
     memory_gib: float
@@ -43,17 +43,17 @@ class InstanceType(NamedTuple):
     base_iops: int
     max_iops: int
     base_gbps: float | None = None
-    """Of its network; None: AWS says no more than "Moderate"."""
+    """Network baseline; None: AWS only documents a word such as "Moderate"."""
     peak_gbps: float | None = None
 
     @property
     def io_credits(self) -> float:
-        """What its bucket of operations holds above the baseline."""
+        """Capacity of its bucket of operations above the baseline."""
         return (self.max_iops - self.base_iops) * INSTANCE_BURST_SECONDS
 
     @property
     def byte_credits(self) -> float:
-        """What its bucket of bytes holds above the baseline."""
+        """Capacity of its bucket of bytes above the baseline."""
         return (self.max_mbps - self.base_mbps) * 125_000 * INSTANCE_BURST_SECONDS
 
 
@@ -77,7 +77,7 @@ INSTANCE_TYPES = {
 
 
 class Limits(NamedTuple):
-    """What a volume can do: rates a second, and the bucket that lets it go beyond its baseline (0: it has none)."""
+    """Limits of a volume: rates per second, and the credit bucket for bursts above the baseline (0: none)."""
 
     base_iops: float
     burst_iops: float
@@ -89,7 +89,7 @@ class Limits(NamedTuple):
 
 
 def volume_limits(volume_type: str, size_gib: int, iops: int | None, throughput_mib_s: int | None) -> Limits:
-    """Baseline, burst and bucket of a volume."""
+    """Baseline, burst, and bucket of a volume."""
     limits = {"gp2": _gp2, "gp3": _gp3, "io1": _io1, "io2": _io2, "st1": _st1, "sc1": _sc1, "standard": _standard}
     if volume_type not in limits:
         raise ValueError(f"volume type {volume_type!r} is unknown: use gp2, gp3, io1, io2, st1, sc1 or standard")
@@ -130,7 +130,7 @@ def _sc1(size_gib: int, iops: int | None, mib_s: int | None) -> Limits:
 
 
 def _standard(size_gib: int, iops: int | None, mib_s: int | None) -> Limits:
-    """Magnetic: about 100 IOPS, bursts of hundreds, 40 to 90 MiB/s. AWS promises nothing."""
+    """Magnetic: about 100 IOPS, bursts of hundreds, 40 to 90 MiB/s. AWS guarantees nothing."""
     return _flat(200, 90)
 
 
@@ -139,25 +139,25 @@ def _flat(iops: float, mib_s: float) -> Limits:
 
 
 def _hdd(size_gib: int, iops: float, base: tuple[float, float], burst: tuple[float, float]) -> Limits:
-    """MiB/s for each TiB and the most of it; a TiB of size gives a bucket of a TiB."""
+    """MiB/s per TiB, and the maximum; each TiB of size adds a TiB to the bucket."""
     tib = size_gib / 1024
     base_mib_s, burst_mib_s = (min(per_tib * tib, most) for per_tib, most in (base, burst))
-    # Where the baseline reaches the burst no credits are ever spent.
+    # If the baseline reaches the burst, no credits are ever spent.
     return Limits(iops, iops, base_mib_s * MIB, burst_mib_s * MIB, tib * TIB if base_mib_s < burst_mib_s else 0.0, True)
 
 
 def seconds_per_request(volume_type: str) -> float:
-    """Of a volume that isn't busy."""
+    """Latency of an idle volume in seconds."""
     return SECONDS_PER_REQUEST.get(volume_type, USUAL_SECONDS_PER_REQUEST)
 
 
 class Sizes(NamedTuple):
-    """How large an application's requests are, and what of them can't be merged."""
+    """Sizes of an application's requests, and the share that cannot be merged."""
 
     read_kib: float
     write_kib: float
     random_share: float = 0.0
-    """Of what an HDD does: requests each of which counts as 1 MiB."""
+    """Share of requests that count as 1 MiB each on HDD."""
 
 
 def pieces(limits: Limits, sizes: Sizes, reads: Any, writes: Any) -> Any:
@@ -195,12 +195,12 @@ def spend(demand: Minutes, base: float, burst: float, capacity: float, start: fl
 
 
 class Served(NamedTuple):
-    """What a volume did of what it was asked for."""
+    """The served part of a volume's demand."""
 
     share: Minutes
     """Of the wanted load."""
     credits: Minutes
-    """Left in its bucket; NaN: it has none."""
+    """Credits in its bucket; NaN: the volume has none."""
     iops_exceeded: Minutes
     bytes_exceeded: Minutes
 
@@ -232,8 +232,7 @@ def serve(limits: Limits, iops: Minutes, rate: Minutes, credits: float, through:
 
 
 def in_flight(wanted: Minutes, share: Minutes, seconds_each: Minutes | float, concurrency: float) -> Minutes:
-    """Requests waiting or being served, on average: by Little's law while nothing holds the application back, and
-    towards all that it keeps in flight once something does."""
+    """Mean queue length: by Little's law without throttling; under throttling, it approaches all requests in flight."""
     served = wanted * share
     held = np.clip(1 - share, 0, 1)
     waiting = np.where(held > 1e-9, concurrency * (1 + HALF_FULL) * held / (held + HALF_FULL), 0)
@@ -246,7 +245,7 @@ def idle_seconds(served: Minutes, share: Minutes, duty: float) -> Minutes:
 
 
 def instance_share(kind: InstanceType, iops: Minutes, rate: Minutes, credits: tuple[float, float]) -> InstanceServed:
-    """What an instance's own EBS limits leave of its volumes' I/O."""
+    """The part of the volumes' I/O that the EBS limits of the instance allow."""
     io_allowed, io_left = spend(iops, kind.base_iops, kind.max_iops, kind.io_credits, credits[0])
     byte_allowed, byte_left = spend(rate, kind.base_mbps * 125e3, kind.max_mbps * 125e3, kind.byte_credits, credits[1])
     return InstanceServed(
@@ -259,7 +258,7 @@ def instance_share(kind: InstanceType, iops: Minutes, rate: Minutes, credits: tu
 
 
 class InstanceServed(NamedTuple):
-    """What an instance let through."""
+    """The I/O that an instance served."""
 
     share: Minutes
     io_credits: Minutes
@@ -269,5 +268,5 @@ class InstanceServed(NamedTuple):
 
 
 def percent(credits: Minutes, capacity: float) -> Minutes:
-    """A balance as CloudWatch tells it; NaN where there is no bucket."""
+    """A balance in percent as in CloudWatch; NaN without a bucket."""
     return credits / capacity * 100 if capacity else np.full(credits.shape, np.nan)

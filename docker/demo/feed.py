@@ -1,5 +1,5 @@
-"""The measured feed: what brokers' processes really read and write, and what an application's really occupies, goes
-into the AWS world as the figures of the brokers' volumes and of the application's instance."""
+"""Feeds measurements into the emulated AWS: disk I/O of broker processes becomes that of their volumes, and memory of
+the application's process becomes that of its instance."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SAMPLE_SECONDS = 3.0
 
 
 class Feed(threading.Thread):
-    """Samples every few seconds until stopped; a minute's bytes add up as the minute goes."""
+    """Samples every few seconds until stopped, and sums the bytes of each minute."""
 
     def __init__(self, world: World, disks: Mapping[str, int], memory: Mapping[str, int]) -> None:
-        """`disks`: the process that writes to a volume; `memory`: the process that an instance is for."""
+        """`disks`: volume id → pid of the process that writes to it; `memory`: instance id → pid of its process."""
         super().__init__(name="measured-feed", daemon=True)
         self._world = world
         self._disks = {volume_id: psutil.Process(pid) for volume_id, pid in disks.items()}
@@ -37,7 +37,7 @@ class Feed(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        with suppress(psutil.NoSuchProcess):  # it crashed: nothing is measured any more, and the fleet says why
+        with suppress(psutil.NoSuchProcess):  # the process crashed; the fleet reports it
             self._sample()
 
     def _sample(self) -> None:

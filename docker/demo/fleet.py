@@ -1,9 +1,9 @@
-"""The demo fleet: brings up the real parts, injects the faults asked for, writes down what was injected, stops it all.
+"""The demo fleet: starts the real parts, injects the selected faults, records them, and stops everything at the end.
 
 with Fleet(Path("var/demo"), parse_faults("ebs,rogue")) as fleet:
-    fleet.load()                 # two minutes of traffic, faults injected
-    fleet.hour                   # the clock hour that holds all of it
-    fleet.environment()          # what Streamwarden needs to look at this fleet
+    fleet.load()                 # two minutes of traffic with injected faults
+    fleet.hour                   # the clock hour of the traffic
+    fleet.environment()          # environment variables for Streamwarden
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from demo.world import World
 CLUSTER, APP = "demo", "orders"
 DRIFTING_TOPIC = "orders-customer-latest-changelog"
 FAULTS = ("ebs", "memory", "schema", "rogue")
-"""Those of plain `make demo`; demo.more_faults has the rest."""
-CHAIN = "chain"  # its fleet is another one: demo.chain
+"""The default faults of `make demo`; demo.more_faults has the others."""
+CHAIN = "chain"  # has its own fleet: demo.chain
 START_SECONDS = 45.0
-# Start (8 s as a rule) and traffic must lie in one clock hour; it may be judged when it is over, as hours are in life.
+# Start (usually 8 s) and traffic must be in one clock hour; the evaluation may follow after its end.
 START_ROOM_SECONDS = 20.0
 READY_SECONDS = 40.0
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
@@ -66,7 +66,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ports:
-    """Where the parts listen, on 127.0.0.1; 0 takes a free port."""
+    """Ports on 127.0.0.1 by part; 0: any free port."""
 
     broker: int = 19092
     broker_jolokia: int = 18778
@@ -76,13 +76,13 @@ class Ports:
 
     @classmethod
     def from_environment(cls) -> Ports:
-        """The defaults, or what `DEMO_<PART>_PORT` says."""
+        """The defaults, overridden by `DEMO_<PART>_PORT`."""
         return cls(**{f.name: _port(_variable(f.name), int(str(f.default))) for f in fields(cls)})
 
 
 @dataclass(frozen=True)
 class Injected:
-    """One line of the truth: which fault was injected, who must find it, where and why."""
+    """An injected fault: the detector that must find it, its resource, and its cause."""
 
     fault: str
     detector: str
@@ -90,7 +90,7 @@ class Injected:
     injected_at: str
     why: str
     follows: tuple[str, ...] = ()
-    """What else goes wrong because of it, as its one ticket has to name it."""
+    """Downstream effects that its ticket has to list: titles with resources."""
 
 
 def parse_faults(text: str) -> frozenset[str]:
@@ -107,16 +107,16 @@ def parse_faults(text: str) -> frozenset[str]:
 
 
 def seconds_until_room(now: datetime, room_seconds: float) -> float:
-    """0 while the clock hour still has room for so much, else what is left of it."""
+    """Seconds to wait until the clock hour has this much time left: 0, or the rest of the current hour."""
     left = (start_of_hour(now) + HOUR - now).total_seconds()
     return 0.0 if left >= room_seconds else left
 
 
 class Fleet:
-    """All parts of the demo, as a context manager. Broker and application start afresh each time; the tracker stays."""
+    """All parts of the demo, as a context manager. Broker and application start without data; the tracker keeps its."""
 
     load_seconds = 120.0
-    """How long traffic flows before the hour is judged."""
+    """Duration of the traffic before the evaluation."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Fleet:
         self._parts.close()
 
     def load(self, seconds: float | None = None, tick: Callable[[float], None] = lambda done: None) -> None:
-        """Lets traffic flow for so long and injects what comes half-way; `tick` gets the part that is done."""
+        """Runs traffic and injects late faults after half of the time; `tick` is called with the progress (0 to 1)."""
         seconds = self.load_seconds if seconds is None else seconds
         started, is_second_half = time.monotonic(), False
         while (passed := time.monotonic() - started) < seconds:
@@ -163,16 +163,16 @@ class Fleet:
         tick(1.0)
 
     def check(self) -> None:
-        """Raises, with the log's telling line, when a part is gone."""
+        """Raises with the relevant line of the log if a part has ended."""
         for part in (self.tracker, *self._kafka(), *self.clients.values()):
             part.check()
 
     def _kafka(self) -> list[Broker | Process]:
-        """What runs Kafka and its applications."""
+        """The processes of Kafka and its applications."""
         return [self.broker, self.app]
 
     def break_schema(self) -> None:
-        """The shop deploys its incompatible release, and the store's changelog takes both kinds of values."""
+        """Makes the shop write records of an incompatible schema; the changelog then has values of both schemas."""
         os.kill(self.clients["shop"].pid, signal.SIGUSR1)
         self.injected(
             "schema",
@@ -186,9 +186,9 @@ class Fleet:
         return {
             "aws": [{"account": DEMO_ACCOUNT, "regions": [DEMO_REGION]}],
             **self._kafka_config(),
-            # The demo's AWS has no late points, and its hour isn't over when it is judged.
+            # The emulated AWS has no late data points, and the hour is not over when it is evaluated.
             "gathering": {"settle_minutes": 0, "show_example_values": True},
-            # Two minutes of traffic stand for an hour's: one whole minute of the clock lies in them for certain.
+            # The traffic takes only two minutes, which contain one complete minute of the clock.
             "detectors": {
                 "consumer_rogue": {"params": {"sustained_minutes": 1}},
                 **more_faults.params(self.faults),
@@ -223,7 +223,7 @@ class Fleet:
         }
 
     def environment(self) -> dict[str, str]:
-        """What a process needs to gather and judge this fleet and to file its tickets."""
+        """Environment variables for a Streamwarden process that watches this fleet."""
         return {
             **self.aws.environment(DEMO_ACCOUNT, DEMO_REGION),
             CONFIG_ENV: str(self.config_file),
@@ -231,19 +231,22 @@ class Fleet:
         }
 
     def tracker_password(self, user: str) -> str:
+        """The generated password of a user of the tracker."""
         return credentials(self.folder / "tracker")[user]
 
     @property
     def config_file(self) -> Path:
+        """Path of the fleet's `streamwarden.yaml`."""
         return self.folder / "streamwarden.yaml"
 
     @property
     def environment_file(self) -> Path:
-        """The environment, to be sourced by a shell; for its owner's eyes only."""
+        """Path of a shell script that exports `environment`; private to its owner."""
         return self.folder / "environment.sh"
 
     @property
     def truth_file(self) -> Path:
+        """Path of the injected faults as JSON."""
         return self.folder / "truth.json"
 
     def _start(self) -> None:
@@ -258,7 +261,7 @@ class Fleet:
         self.aws = self._parts.enter_context(AwsEndpoint(self.world, port=ports["aws"]))
         self._start_tracker(ports["tracker"])
         self._start_kafka(ports)
-        self._update_open_findings_faults()
+        self._record_initial_faults()
         self._write_settings()
         self.say("fleet is up")
 
@@ -269,7 +272,7 @@ class Fleet:
         self.environment_file.write_text("".join(lines))
 
     def _take_folder(self) -> None:
-        """One fleet per folder; what a killed one left behind is ended and its data wiped, tickets apart."""
+        """Locks the folder. Ends processes of a killed fleet and deletes its data, except tickets."""
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = self._parts.enter_context((self.folder / "fleet.lock").open("w"))
         try:
@@ -284,7 +287,7 @@ class Fleet:
     def _wait_for_room_in_the_hour(self) -> None:
         wait_seconds = seconds_until_room(datetime.now(UTC), self._room_seconds)
         if wait_seconds:
-            self.say(f"waiting {wait_seconds:.0f} s for the next clock hour: the demo's traffic must lie in one")
+            self.say(f"waiting {wait_seconds:.0f} s for the next clock hour: the traffic must be in one hour")
             time.sleep(wait_seconds)
 
     def _world(self) -> World:
@@ -308,7 +311,7 @@ class Fleet:
         folder = self.folder / "broker"
         self.broker = Broker(folder, ports["broker"], ports["broker_jolokia"], heap="192m")
         self._parts.enter_context(self.broker)
-        self.say("broker answers")
+        self.say("broker responds")
         small = {"segment.bytes": str(16 * 2**20)}
         create_topics(
             self.broker.bootstrap_servers,
@@ -318,7 +321,7 @@ class Fleet:
 
     @property
     def _partitions(self) -> int:
-        """The memory fault's partitions × stores × segments are far beyond what RocksDB's defaults leave room for."""
+        """Number of partitions. For the memory fault, partitions × stores × segments exceed the memory of RocksDB."""
         return 12 if "memory" in self.faults else 4
 
     def _start_app(self, jolokia_port: int) -> None:
@@ -333,13 +336,13 @@ class Fleet:
             classpath=classpath(STREAMS),
             agent=ensure(JOLOKIA)[0],
             jolokia_port=jolokia_port,
-            # Of the instance's 4 GiB the heavy heap leaves next to nothing to RocksDB.
+            # The heap of the memory fault takes most of the instance's 4 GiB, so little is left for RocksDB.
             options=["-Xms64m", "-Xmx3500m" if heavy else "-Xmx192m"],
         )
         self._enter(self.app)
 
     def _start_clients(self) -> None:
-        """The application reaches RUNNING while the cold topic is written; then come the clients."""
+        """Writes the cold topic while the application starts, then starts the clients."""
         servers = self.broker.bootstrap_servers
         self.clients: dict[str, Process] = {}
         with self._client("cold", servers) as cold:
@@ -355,12 +358,12 @@ class Fleet:
         return python(role, self.folder / "clients", "demo.load", role, *arguments)
 
     def start_client(self, role: str) -> None:
-        """A client of demo.more_load, until the fleet is stopped."""
+        """Starts a client of demo.more_load, which runs until the fleet is stopped."""
         client = python(role, self.folder / "clients", "demo.more_load", role, self.broker.bootstrap_servers)
         self.clients[role] = self._enter(client)
 
     def start_cluster(self, name: str) -> Cluster:
-        """A cluster of three brokers more, of which only Kafka's own protocol tells."""
+        """Starts another cluster of three brokers, which has no JMX endpoints in the config."""
         cluster = Cluster(self.folder / name, heap="128m")
         self.more_clusters[name] = self._parts.enter_context(cluster)
         return cluster
@@ -374,26 +377,26 @@ class Fleet:
                 if '"RUNNING"' in httpx.get(url, timeout=5).text:
                     return
             except httpx.HTTPError:
-                pass  # the agent isn't listening yet
+                pass  # the agent is not listening yet
             time.sleep(0.2)
         raise StreamwardenError(
-            f"the Streams application didn't reach RUNNING in {READY_SECONDS:.0f} s: {self.app.log}"
+            f"the Streams application did not reach RUNNING in {READY_SECONDS:.0f} s: {self.app.log}"
         )
 
     def _enter(self, process: Process) -> Process:
         return self._parts.enter_context(process)
 
-    def _update_open_findings_faults(self) -> None:
-        """Writes down the faults that are in force from the start."""
+    def _record_initial_faults(self) -> None:
+        """Records the faults that exist from the start."""
         if "ebs" in self.faults:
-            why = "10 GiB gp2 (100 IOPS baseline) asked for some 950 IOPS for hours: its credits are spent"
+            why = "10 GiB gp2 (100 IOPS baseline) with a demand of about 950 IOPS for hours: no I/O credits left"
             since = self.hour - EBS_FAULT_LEAD
             self.injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, since)
         if "memory" in self.faults:
             why = f"3,500 MiB of heap and {self._partitions} partitions of unbounded RocksDB stores on a 4 GiB instance"
             self.injected("memory", "app_memory_heavy", APP, why)
         if "rogue" in self.faults:
-            why = "a consumer without group commits reads the cold topic `clickstream` from the disk, over and over"
+            why = "a consumer that commits no offsets reads the cold topic `clickstream` from disk repeatedly"
             self.injected("rogue", "consumer_rogue", CLUSTER, why)
 
     def injected(
@@ -405,7 +408,7 @@ class Fleet:
         at: datetime | None = None,
         follows: tuple[str, ...] = (),
     ) -> None:
-        """Writes a line of the truth."""
+        """Records an injected fault."""
         moment = (at or datetime.now(UTC)).isoformat(timespec="seconds")
         self.truth.append(Injected(fault, detector, resource, moment, why, follows))
         self._write_truth()
@@ -415,7 +418,7 @@ class Fleet:
 
 
 def python(name: str, folder: Path, module: str, *arguments: str) -> Process:
-    """A Python child of ours."""
+    """A child process that runs a Python module."""
     return Process(name, [sys.executable, "-m", module, *arguments], folder)
 
 

@@ -47,10 +47,10 @@ class JarSet:
 
 
 def ensure(jars: JarSet) -> list[Path]:
-    """The set's jars, fetched and verified if they aren't there yet.
+    """Paths of the set's jars; missing ones are fetched and verified.
 
     Raises:
-        StreamwardenError: without Java, when Maven Central can't be reached, or when a jar isn't the locked one.
+        StreamwardenError: Java is missing, Maven Central is not reachable, or a jar differs from the lock file.
     """
     locked = jars.locked()
     if not _is_there(jars.folder, locked):
@@ -111,7 +111,7 @@ def _resolve(jars: JarSet, work: Path) -> list[Path]:
         complaints = [line.strip(" :\t") for line in run.stdout.splitlines() if "not found" in line or "ERROR" in line]
         reason = complaints[0] if complaints else f"Ivy ended with code {run.returncode}"
         raise StreamwardenError(
-            f"Jar set '{jars.name}' couldn't be fetched from Maven Central: {reason}. "
+            f"Jar set '{jars.name}' cannot be fetched from Maven Central: {reason}. "
             f"Check the network, or name a mirror with {SETTINGS_ENV}."
         )
     return found
@@ -140,7 +140,7 @@ def _ivy_file(jars: JarSet) -> str:
 def _ivy_jar() -> str:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise StreamwardenError("pyspark isn't installed here: run `make setup`.")
+        raise StreamwardenError("pyspark is not installed: run `make setup`.")
     return str(next(Path(spec.submodule_search_locations[0], "jars").glob("ivy-*.jar")))
 
 

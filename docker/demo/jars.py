@@ -1,4 +1,4 @@
-"""The jars of the demo fleet, with their versions: the broker's, the Streams application's, and the Jolokia agent.
+"""The jars of the demo fleet: of the broker, the Streams application, and the Jolokia agent, with their versions.
 
 `python -m demo.jars` fetches them and shows progress; `--lock` resolves again and rewrites the lock file.
 """
@@ -24,15 +24,15 @@ BROKER = JarSet("broker", (f"org.apache.kafka:kafka_2.13:{KAFKA}", LOGGING), tra
 STREAMS = JarSet("streams", (f"org.apache.kafka:kafka-streams:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 JOLOKIA = JarSet("jolokia", ("org.jolokia:jolokia-agent-jvm:2.6.0:javaagent",), transitive=False, lock=LOCK)
 DISK = JarSet("disk", ("net.bytebuddy:byte-buddy:1.17.8",), transitive=False, lock=LOCK)
-"""Of the agent that slows a broker's disk down; fetched when FAULTS=chain asks for it."""
+"""Library of the agent that delays disk requests of a broker; fetched only for FAULTS=chain."""
 TOOLS = JarSet("tools", (f"org.apache.kafka:kafka-tools:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
-"""Kafka's commands that aren't in the broker's jars; for tests that paste what a ticket says."""
+"""Kafka's command-line tools that are not in the broker's jars; for tests that run the commands of tickets."""
 ALWAYS = (BROKER, STREAMS, JOLOKIA)
 ALL = (*ALWAYS, DISK, TOOLS)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
-    """Fetches what every demo needs and lacks, all at once (resolving waits for the network, not for a core)."""
+    """Fetches the missing jars that every demo needs, in parallel, because resolving mostly waits for the network."""
     with ThreadPoolExecutor(len(ALWAYS)) as pool:
         started = time.monotonic()
         there = {jars.name for jars in ALWAYS if jars.folder.exists()}
@@ -40,7 +40,7 @@ def ensure_all(say: Callable[[str], None]) -> None:
         for done in as_completed(running):
             found = done.result()
             if running[done].name in there:
-                continue  # a warm start has nothing to tell
+                continue  # nothing was fetched
             size_mib = sum(path.stat().st_size for path in found) / 2**20
             took = time.monotonic() - started
             say(f"jars {running[done].name}: {len(found)} files, {size_mib:.0f} MiB, {took:.1f} s")

@@ -1,9 +1,9 @@
-"""The demo's clients, each a process of its own: `python -m demo.load shop|billing|cold|rogue …`.
+"""The demo's clients, each in its own process: `python -m demo.load shop|billing|cold|rogue …`.
 
 - `shop SERVERS`: produces order events as JSON; SIGUSR1 deploys an incompatible schema (the fault `schema`).
-- `billing SERVERS`: the well-behaved group: keeps up and commits.
-- `cold SERVERS`: writes the topic `clickstream` once, many segments of yesterday's data.
-- `rogue SERVERS SEGMENT_FOLDER`: the fault `rogue`: reads `clickstream` from its start over and over, commits nothing.
+- `billing SERVERS`: a healthy consumer group, which keeps up and commits.
+- `cold SERVERS`: writes many segments of yesterday's data to the topic `clickstream`, once.
+- `rogue SERVERS SEGMENT_FOLDER`: the fault `rogue`: reads `clickstream` from its start repeatedly, and commits nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROGUE_BYTES_PER_SECOND = 40 * 2**20
 
 
 def order(number: int, chance: random.Random) -> dict[str, Any]:
-    """One event. What looks scary and isn't: `coupon` comes and goes, `amount` is an integer now and then."""
+    """An order event. Harmless variations: `coupon` is optional, and `amount` is sometimes an integer."""
     amount = chance.randint(500, 9000) / 100
     event = {
         "order_id": f"o-{number:07d}",
@@ -49,7 +49,7 @@ def order(number: int, chance: random.Random) -> dict[str, Any]:
 
 
 def break_schema(event: dict[str, Any]) -> dict[str, Any]:
-    """The incompatible release: a number becomes text, and a field that was always there is gone."""
+    """An event of the incompatible release: a number becomes text, and a required field is missing."""
     city_only = {"city": event["address"]["city"]}
     return {**event, "quantity": str(event["quantity"]), "address": city_only}
 
@@ -66,7 +66,7 @@ def produce_orders(servers: str) -> None:
 
 
 def paced(per_second: int) -> Iterator[int]:
-    """Counts up at an even rate, in batches of a tenth of a second."""
+    """Yields increasing numbers at a constant rate, in batches of a tenth of a second."""
     started = time.monotonic()
     for number in itertools.count():
         if number % max(per_second // 10, 1) == 0:
@@ -100,7 +100,8 @@ def consume(servers: str, group: str, topic: str, settings: dict[str, Any]) -> N
 
 
 def write_cold(servers: str) -> None:
-    """Fills `clickstream`, stamped as yesterday's, from a few bundles: nothing is compressed, so any bytes do."""
+    """Fills `clickstream` with yesterday's timestamps. Repeats a few bundles: without compression, contents do not
+    matter."""
     chance = random.Random(12)  # noqa: S311 — test data
     click = [{"page": f"/p/{chance.randrange(10**6)}", "ms": chance.randrange(9000)} for _ in range(BUNDLE_BYTES // 36)]
     bundle = json.dumps({"session": "s-1", "clicks": click}).encode()
@@ -115,7 +116,7 @@ def write_cold(servers: str) -> None:
 
 
 def produce_waiting(producer: Producer, topic: str, value: bytes, **record: Any) -> None:
-    """Produces once the client has room."""
+    """Produces a record, and waits while the client's queue is full."""
     while True:
         try:
             producer.produce(topic, value, **record)
@@ -126,7 +127,7 @@ def produce_waiting(producer: Producer, topic: str, value: bytes, **record: Any)
 
 
 def consume_rogue(servers: str, segments: Path) -> None:
-    """Reads the cold topic whole, at a bounded rate; a group id is mandatory for the client, but never used."""
+    """Reads the whole cold topic at a limited rate. The client requires a group id, but commits nothing."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
@@ -155,18 +156,18 @@ def consume_rogue(servers: str, segments: Path) -> None:
 
 
 def drop_pages(segments: Path) -> None:
-    """Stands in for a log that outgrew memory: its pages leave the page cache, so the next read goes to the disk."""
+    """Evicts the log from the page cache, so that the next read goes to disk, as for a log larger than memory."""
     for segment in segments.glob("clickstream-*/*.log"):
         handle = os.open(segment, os.O_RDONLY)
         try:
-            os.fsync(handle)  # dirty pages can't be dropped
+            os.fsync(handle)  # dirty pages cannot be evicted
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(handle)
 
 
 def _check(message: Message) -> bool:
-    """True for a record, False at a partition's end; anything else is the end of this client."""
+    """True for a record, False at the end of a partition; any error ends this client."""
     error = message.error()
     if error is None:
         return True

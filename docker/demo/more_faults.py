@@ -1,6 +1,6 @@
-"""What FAULTS=all injects beside the four of plain `make demo`: each something that a small real fleet can have.
+"""The faults that FAULTS=all adds to the four default faults of `make demo`; each can occur in a small real fleet.
 
-A fault here is a function that starts what makes it, and the line of truth that says who has to find it, where and why.
+A fault has a function that starts its cause, and the detector, resource, and reason that must be found.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from demo.fleet import Fleet
 
 MORE_LOAD_SECONDS = 150.0
-"""Traffic of one more fault needs so long: a group's speed is told of no less than two minutes of commits."""
+"""Duration of the traffic with one of these faults: the speed of a group needs at least two minutes of commits."""
 
 
 @dataclass(frozen=True)
 class More:
-    """One fault. `params`: what a fleet of minutes needs other than one of months, by detector."""
+    """A fault. `params`: the detector's parameters that differ because the fleet is only minutes old."""
 
     detector: str
     resource: str
     why: str
     start: Callable[[Fleet], None]
     is_late: bool = False
-    """Injected half-way, as what comes before would use up what it needs."""
+    """Whether it is injected after half of the traffic, because an earlier start would exhaust its resources."""
     params: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _lag(fleet: Fleet) -> None:
-    # Of several the reader would take one after the other, and how many records each gets is chance.
+    # One partition, because the consumer would read several one after the other, with random numbers of records.
     _topic(fleet, "payments", 1)
     for role in ("payments", "ledger"):
         fleet.start_client(role)
@@ -77,7 +77,7 @@ def _instance(fleet: Fleet) -> None:
 
 
 def _files(fleet: Fleet) -> None:
-    """One in six of the files that it may open is left. The limit of a running process can be lowered."""
+    """Lowers the file descriptor limit of the running broker, so that one in six is left."""
     open_files = len(list(Path(f"/proc/{fleet.broker.pid}/fd").iterdir()))
     limit = round(open_files * 1.2)
     resource.prlimit(fleet.broker.pid, resource.RLIMIT_NOFILE, (limit, limit))
@@ -139,7 +139,7 @@ MORE = {
 
 
 def start(fleet: Fleet, *, late: bool) -> None:
-    """Injects those that are asked for, in the order of the list: at first, or half-way through the traffic."""
+    """Injects the selected faults in the order of the list: those at the start, or the late ones."""
     for name, fault in MORE.items():
         if name in fleet.faults and fault.is_late == late:
             fault.start(fleet)
@@ -147,7 +147,7 @@ def start(fleet: Fleet, *, late: bool) -> None:
 
 
 def params(faults: frozenset[str]) -> dict[str, Any]:
-    """The config's part `detectors` for these faults."""
+    """The section `detectors` of the config for these faults."""
     return {
         fault.detector: {"params": dict(fault.params)}
         for name, fault in MORE.items()

@@ -1,12 +1,12 @@
-"""Clients of the faults of FAULTS=all, each a process of its own: `python -m demo.more_load ROLE SERVERS`.
+"""Clients of the faults of FAULTS=all, each in its own process: `python -m demo.more_load ROLE SERVERS`.
 
-- `payments`: writes 50 minutes of payments, stamped as of then, and goes on writing.
-- `ledger`: the fault `lag`: a group that reads payments more slowly than they come.
-- `receipts`: the fault `refused`: a producer of records that are larger than the topic takes.
-- `invoices`: the fault `poison`: writes invoices; three members of a group read them, and whoever gets a certain one is
-  busy with it for longer than its group waits.
-- `parcels`: the fault `lost`: writes five minutes of parcels, of which a group reads ten and leaves; what lies before
-  the 3,000th is deleted, as retention would, and it goes on writing.
+- `payments`: writes payments with timestamps of the last 50 minutes, and then continues to write.
+- `ledger`: the fault `lag`: a group that reads payments more slowly than they arrive.
+- `receipts`: the fault `refused`: a producer of records that are larger than max.message.bytes of the topic.
+- `invoices`: the fault `poison`: writes invoices for a group of three members; processing one of them takes longer than
+  max.poll.interval.ms.
+- `parcels`: the fault `lost`: writes five minutes of parcels, of which a group reads ten and then leaves. It deletes
+  the records before the 3,000th, as retention would, and continues to write.
 - `analytics`: the fault `stranger`: a group that reads another application's changelog.
 """
 
@@ -42,7 +42,7 @@ def _producer(servers: str, client_id: str) -> Producer:
 
 
 def _write_past(producer: Producer, topic: str, seconds: int) -> None:
-    """Records of the seconds before now, stamped as of then."""
+    """Writes records with timestamps of the last seconds."""
     now = time.time()
     for number in range(seconds * PER_SECOND):
         at = now - seconds + number / PER_SECOND
@@ -77,10 +77,10 @@ def write_invoices_of_which_one_is_poison(servers: str) -> None:
 
 
 def _book(servers: str, number: int) -> None:
-    """A member that chokes on a record of the last partition: the assignor gives who has that one no other."""
+    """A member that hangs on a record of the last partition; the assignor gives its owner no other partition."""
     settings = {"group.id": "bookkeeping", "client.id": f"bookkeeping-{number}", "auto.offset.reset": "earliest"}
     settings |= {"session.timeout.ms": 6000, "max.poll.interval.ms": POLL_INTERVAL_MS, "heartbeat.interval.ms": 500}
-    # What it has processed is committed, not what it was given.
+    # Commits only processed records.
     settings |= {"auto.commit.interval.ms": 1000, "enable.auto.offset.store": False}
     consumer = Consumer({"bootstrap.servers": servers, **settings})
     consumer.subscribe(["invoices"])
@@ -90,7 +90,7 @@ def _book(servers: str, number: int) -> None:
             continue
         if (record.partition(), record.offset()) == (3, 3):
             time.sleep(POLL_INTERVAL_MS / 1000 + 1)
-        with suppress(KafkaException):  # it was thrown out meanwhile
+        with suppress(KafkaException):  # the group has removed the member
             consumer.store_offsets(record)
 
 

@@ -1,4 +1,4 @@
-"""Child processes of the demo fleet: a log and a pid file each, stopped in order, never left behind; their ports."""
+"""Child processes of the demo fleet, each with a log and a pid file, and their ports. Children are always stopped."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.runtime.class_archive import java
 
-# Cheap JVMs: one compiler, one collector thread, nothing mapped twice.
+# Small JVMs: one compiler thread, one collector thread, no duplicate mappings.
 JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss512k", "-Xshare:auto", "-Dlog4j2.level=WARN")
 
 PORTS = range(10_000, 32_000)
-"""Below those from which Linux and macOS take the ports of outgoing connections."""
+"""Below the ephemeral ports of Linux and macOS, which outgoing connections use."""
 ERROR = re.compile(r"Exception|\w*Error\b")
-PACKAGES = Path(__file__).parent.parent  # where children find `demo`, wherever they run
+PACKAGES = Path(__file__).parent.parent  # PYTHONPATH of children, so that they can import `demo` from any folder
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now, and that no outgoing connection is given before somebody does."""
+    """A free port of 127.0.0.1 below the ephemeral ports, so that no outgoing connection takes it meanwhile."""
     while True:
         port = PORTS[secrets.randbelow(len(PORTS))]
         with socket.socket() as probe, suppress(OSError):
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 def claim_port(port: int, what: str, variable: str) -> int:
-    """The port itself, when it is free; else one clear line that says who needs it and how to move it."""
+    """Returns the port if it is free (0: any free port); else raises one line with the variable that changes it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -51,7 +51,7 @@ def claim_port(port: int, what: str, variable: str) -> int:
 
 
 class Process:
-    """One child in a session of its own, so that Ctrl-C in the terminal reaches the supervisor only."""
+    """A child process in its own session, so that Ctrl-C in the terminal reaches only the supervisor."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, env: Mapping[str, str] | None = None) -> None:
         self.name = name
@@ -85,7 +85,7 @@ class Process:
         return self._child.pid
 
     def check(self) -> None:
-        """Raises with the log's last line when the process is gone."""
+        """Raises with the relevant line of the log if the process has ended."""
         code = self._child.poll() if self._child else None
         if code is not None:
             lines = [line for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
@@ -93,11 +93,11 @@ class Process:
             raise StreamwardenError(f"{self.name} ended with code {code}: {telling.strip()} (whole log: {self.log})")
 
     def wait(self, seconds: float) -> None:
-        """Until it has done its work; a failure or a time-out raises."""
+        """Waits until the process ends; raises after a failure or a timeout."""
         try:
             code = self._child.wait(seconds) if self._child else 0
         except subprocess.TimeoutExpired:
-            raise StreamwardenError(f"{self.name} didn't end within {seconds:.0f} s (log: {self.log})") from None
+            raise StreamwardenError(f"{self.name} did not end within {seconds:.0f} s (log: {self.log})") from None
         if code:
             self.check()
 
@@ -106,7 +106,7 @@ class Process:
             self._child.terminate()
 
     def stop(self, grace_seconds: float = 8) -> None:
-        """SIGTERM, and SIGKILL for who doesn't listen."""
+        """Sends SIGTERM, and SIGKILL after a timeout."""
         if self._child is not None:
             self._child.terminate()
             try:
@@ -126,7 +126,7 @@ class Process:
 
 
 class Jvm(Process):
-    """A Java process with a Jolokia agent on 127.0.0.1."""
+    """A Java process with a Jolokia agent on 127.0.0.1; see `Process`."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Jvm(Process):
 
 
 def end_leftover(pid_file: Path) -> None:
-    """Ends the process that an earlier, killed supervisor left behind; a reused pid is told apart by its start time."""
+    """Ends a process that a killed supervisor left behind. Its start time is compared, because pids are reused."""
     try:
         pid, created = pid_file.read_text().split()
         leftover = psutil.Process(int(pid))

@@ -1,8 +1,8 @@
-"""Compares the tickets that a run left open in the tracker with what was injected: found, missed, false.
+"""Compares the open tickets in the tracker with the injected faults: found, missed, false positives.
 
-A ticket names its detector and resource in lines `detector: …` and `resource: …`, and what follows from it in its text.
-It is false when this run opened it and no injected fault explains it: an effect that has a ticket of its own beside its
-cause's is false too. What an earlier run left open is no false alarm of this one.
+A ticket has its detector and resource in lines `detector: …` and `resource_name: …`, and its effects in its text. It is
+a false positive if this run opened it and no injected fault explains it. This includes an effect with its own ticket
+next to that of its cause. Open tickets of earlier runs do not count.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class Ticket:
     text: str = ""
 
     def explains(self, injected: Injected) -> bool:
-        """A resource may be written with its surroundings, as in `demo/orders`."""
+        """Whether the ticket is about the fault; its resource may include the cluster, as in `demo/orders`."""
         return self.detector == injected.detector and injected.resource in re.split(r"[\s/|,:]+", self.resource)
 
-    def lacks(self, injected: Injected) -> list[str]:
-        """What follows from the fault and isn't named; lines of a tracker are wrapped anywhere."""
-        told = " ".join(self.text.split())
-        return [effect for effect in injected.follows if effect not in told]
+    def missing_effects(self, injected: Injected) -> list[str]:
+        """Effects of the fault that the ticket does not list. White space is ignored, because trackers wrap lines."""
+        text = " ".join(self.text.split())
+        return [effect for effect in injected.follows if effect not in text]
 
 
 @dataclass(frozen=True)
 class Score:
-    """What a run found of the truth."""
+    """Result of a run: number of injected faults, missed faults, and false positives."""
 
     injected: int
     missed: tuple[Injected, ...]
@@ -51,6 +51,7 @@ class Score:
 
     @property
     def is_perfect(self) -> bool:
+        """Whether exactly the injected faults were found."""
         return not self.missed and not self.false
 
     def __str__(self) -> str:
@@ -70,16 +71,16 @@ def score(truth: Sequence[Injected], tickets: Sequence[Ticket], since: datetime)
 
 
 def _is_found(line: Injected, tickets: Sequence[Ticket]) -> bool:
-    """Whether one ticket, and no second, is about the fault and names all that follows from it."""
-    resource = [ticket for ticket in tickets if ticket.explains(line)]
-    return len(resource) == 1 and not resource[0].lacks(line)
+    """Whether exactly one ticket is about the fault, and lists all its effects."""
+    found = [ticket for ticket in tickets if ticket.explains(line)]
+    return len(found) == 1 and not found[0].missing_effects(line)
 
 
 def open_tickets(url: str, user: str, password: str) -> list[Ticket]:
     """The tracker's open issues, over its REST API.
 
     Raises:
-        StreamwardenError: the tracker doesn't answer, or refuses.
+        StreamwardenError: the tracker does not respond, or rejects the request.
     """
     try:
         with httpx.Client(base_url=f"{url}/rest/data", auth=(user, password), timeout=10) as client:
@@ -87,7 +88,7 @@ def open_tickets(url: str, user: str, password: str) -> list[Ticket]:
             issues = _ask(client, "/issue", fields)["collection"]
             return [_ticket(client, url, issue) for issue in issues if issue["status"]["name"] not in CLOSED]
     except httpx.HTTPError as error:
-        raise StreamwardenError(f"the tracker at {url} can't be read: {error}") from None
+        raise StreamwardenError(f"the tracker at {url} cannot be read: {error}") from None
 
 
 def _ticket(client: httpx.Client, url: str, issue: dict) -> Ticket:

@@ -1,6 +1,6 @@
-"""The demo's issue tracker: a real Roundup with web page and REST, in its own process, on 127.0.0.1.
+"""The demo's issue tracker: a real Roundup with web UI and REST API, in its own process, on 127.0.0.1.
 
-`python -m demo.tracker FOLDER PORT` installs it on first use and serves it; `credentials(FOLDER)` reads who may log in.
+`python -m demo.tracker FOLDER PORT` installs and serves it; `credentials(FOLDER)` returns the passwords.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ USERS = {"admin": "Admin", "streamwarden": "User"}
 
 
 def credentials(folder: Path) -> dict[str, str]:
-    """User → password, made at random when the tracker was installed; the file is readable by its owner only."""
+    """User → random password from the installation; the file is readable only by its owner."""
     return dict(json.loads((folder / "credentials.json").read_text()))
 
 
 def prepare(folder: Path, port: int) -> None:
-    """Installs the tracker unless the folder holds one; only the address may differ from an earlier start."""
+    """Installs the tracker unless the folder has one, and sets its URL."""
     from roundup import configuration
 
     home = folder / "tracker"
@@ -38,9 +38,9 @@ def _install(folder: Path, home: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     init.install(str(home), str(Path(sys.prefix, "share", "roundup", "templates", "classic")))
-    home.chmod(0o700)  # its database has what people write, and hashes of their passwords
+    home.chmod(0o700)  # the database has messages and password hashes
     (home / "db").mkdir(exist_ok=True)
-    # There is no mail here, so nobody on a nosy list can be told.
+    # Without a mail server, the nosy reactor, which mails changes to people, would fail.
     (home / "detectors" / "nosyreaction.py").unlink()
     config = configuration.CoreConfig()
     for key, value in {
@@ -51,7 +51,7 @@ def _install(folder: Path, home: Path) -> None:
         "ADMIN_EMAIL": "admin@localhost",
         "INSTANT_REGISTRATION": False,
         "TRACKER_WEB": "http://127.0.0.1/",
-        # The default costs 0.3 s a request; the passwords are random and 128 bits long.
+        # The default takes 0.3 s per request; fewer rounds suffice for random passwords of 128 bits.
         "PASSWORD_PBKDF2_DEFAULT_ROUNDS": 1000,
     }.items():
         config[key] = value

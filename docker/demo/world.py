@@ -1,6 +1,6 @@
-"""The demo's AWS world: accounts, instances and volumes, and what CloudWatch has of them.
+"""The demo's AWS world: accounts, instances, and volumes, with their CloudWatch metrics.
 
-The minutes are modelled (ebs_days), or measured where someone feeds figures. The strict endpoint in aws_endpoint.py
+The metrics of each minute are modeled (ebs_days), or measured if they are fed. The strict endpoint in aws_endpoint.py
 serves this world through the AWS APIs.
 """
 
@@ -53,14 +53,14 @@ INSTANCE_METRICS: dict[str, tuple[str, Callable[[InstanceDay], Minutes]]] = {
     "InstanceEBSThroughputExceededCheck": ("None", lambda d: d.bytes_exceeded),
 }
 NETWORK = {"NetworkIn": 2, "NetworkOut": 3}
-"""Metric → its place in `Instance.network`."""
+"""Metric → its index in `Instance.network`."""
 NETWORK_BYTES_PER_SECOND = 2e6
 CPU_CREDITS = {
     "CPUCreditBalance": (2, 500.0),
     "CPUSurplusCreditBalance": (3, 0.0),
     "CPUSurplusCreditsCharged": (4, 0.0),
 }
-"""Metric → its place in `Instance.cpu_credits`, and what it is where nothing was set."""
+"""Metric → its index in `Instance.cpu_credits`, and its default."""
 STATUS_CHECKS = {
     "StatusCheckFailed_Instance": "instance",
     "StatusCheckFailed_System": "system",
@@ -74,7 +74,7 @@ def _share(mine: Minutes, other: Minutes) -> Minutes:
 
 
 class Metric(NamedTuple):
-    """One metric as CloudWatch knows it."""
+    """A CloudWatch metric: namespace, name, and dimensions."""
 
     namespace: str
     name: str
@@ -83,7 +83,7 @@ class Metric(NamedTuple):
 
 @dataclass(frozen=True)
 class ScalingActivity:
-    """What Auto Scaling did with an instance of a group."""
+    """An Auto Scaling activity for an instance of a group."""
 
     account: str
     region: str
@@ -100,7 +100,7 @@ class ScalingActivity:
 
 
 class World:
-    """Accounts, regions, instances and volumes; answers what exists and what each metric was, minute by minute."""
+    """Accounts, regions, instances, and volumes, with the values of each metric, minute by minute."""
 
     def __init__(self, seed: int, now: Callable[[], datetime]):
         self.seed = seed
@@ -183,13 +183,13 @@ class World:
         return (self.now() - timedelta(days=15)).replace(hour=0, minute=0, second=0, microsecond=0)
 
     def feed_volume(self, volume_id: str, at: datetime, read_bytes: float, write_bytes: float) -> None:
-        """Sets what was measured in the minute that holds `at`; it takes the model's place there."""
+        """Sets the measured I/O of the minute of `at`, which replaces the model."""
         with self._lock:
             self.volumes[volume_id].measured[minute_of(at)] = (read_bytes, write_bytes)
             self._unit_of(self.volumes[volume_id]).forget(day_of(at))
 
     def feed_memory(self, instance_id: str, at: datetime, used_bytes: float) -> None:
-        """Sets the memory in use that was measured in the minute that holds `at`."""
+        """Sets the measured memory usage of the minute of `at`."""
         with self._lock:
             self.instances[instance_id].measured_memory[minute_of(at)] = used_bytes
 
@@ -198,7 +198,7 @@ class World:
         self._change(volume_id, start, lambda volume: volume.stalls.append((start, end)))
 
     def slow(self, volume_id: str, start: datetime, end: datetime, factor: float) -> None:
-        """The volume's requests take `factor` times as long in [start, end); no check says so."""
+        """The latency of the volume is multiplied by `factor` in [start, end); no status check reports it."""
         self._change(volume_id, start, lambda volume: volume.slow.append((start, end, factor)))
 
     def lose_points(self, volume_id: str, start: datetime, end: datetime) -> None:
@@ -206,11 +206,11 @@ class World:
         self._change(volume_id, start, lambda volume: volume.gaps.append((start, end)))
 
     def detach(self, volume_id: str, at: datetime) -> None:
-        """The volume is available, and silent, from `at` on."""
+        """The volume is detached and sends no metrics from `at` on."""
         self._change(volume_id, at, lambda volume: setattr(volume, "detached_at", at))
 
     def delete_volume(self, volume_id: str, at: datetime) -> None:
-        """The volume is gone from the inventory from `at` on; CloudWatch still knows its past."""
+        """The volume is deleted at `at`; CloudWatch keeps its history."""
         self._change(volume_id, at, lambda volume: setattr(volume, "deleted_at", at))
 
     def terminate_instance(self, instance_id: str, at: datetime) -> None:
@@ -293,7 +293,7 @@ class World:
         return name in EBS_METRICS
 
     def read(self, account: str, region: str, metric: Metric, first: int, count: int) -> tuple[str, Minutes] | None:
-        """Unit and figures of `count` minutes from Unix minute `first` (NaN: no point); None: no such metric."""
+        """Unit and values of `count` minutes from Unix minute `first` (NaN: no data point); None: no such metric."""
         with self._lock:
             found = self._source(account, region, metric)
             if found is None:
@@ -331,7 +331,7 @@ class World:
         if metric.name in INSTANCE_EBS_SUMS:
             unit, name = INSTANCE_EBS_SUMS[metric.name]
             whole = self._sums(home, name)
-            # Basic monitoring sends one point for five minutes: it holds the sum of the five.
+            # Basic monitoring sends one data point for five minutes: their sum.
             return unit, lambda day: _alive(instance, day, _every(whole(day), step, np.sum))
         if metric.name in INSTANCE_METRICS:
             unit, figure = INSTANCE_METRICS[metric.name]
@@ -376,7 +376,7 @@ class World:
 
 
 def _before_nitro(name: str) -> Callable[[Minutes, Day], Minutes]:
-    """How instances before Nitro send a metric: reads and writes only while there are any, balances in five minutes."""
+    """Metrics of instances before Nitro: reads and writes only if there are any, balances every five minutes."""
     if name == "BurstBalance":
         return lambda figures, day: _every(
             np.where(np.isnan(figures) & ~np.isnan(day.queue), 100.0, figures), 5, lambda five, axis: five[:, -1]
@@ -388,7 +388,7 @@ def _before_nitro(name: str) -> Callable[[Minutes, Day], Minutes]:
 
 
 def _every(figures: Minutes, step: int, merge: Callable[..., Minutes]) -> Minutes:
-    """One point for `step` minutes, at the first of them."""
+    """One data point for `step` minutes, at the first of them."""
     if step == 1:
         return figures
     points = np.full(DAY_MINUTES, np.nan)
@@ -397,14 +397,14 @@ def _every(figures: Minutes, step: int, merge: Callable[..., Minutes]) -> Minute
 
 
 def _bytes(instance: Instance, which: int, day: int) -> Minutes:
-    """A second, no more than the type's peak."""
+    """Bytes/s, limited to the peak of the instance type."""
     rates = _as_set(instance.network, which, NETWORK_BYTES_PER_SECOND, day)
     peak = instance.type.peak_gbps
     return np.minimum(rates, peak * 125e6) if peak else rates
 
 
 def _as_set(spans: Sequence[tuple[Any, ...]], which: int, unset: float, day: int) -> Minutes:
-    """The figure at this place of each span, in the minutes from its first to its second; the last one holds."""
+    """The value at an index of each span, for its minutes; a later span overrides an earlier one."""
     figures = np.full(DAY_MINUTES, unset)
     for span in spans:
         figures[within(day, *span[:2])] = span[which]

@@ -1,5 +1,4 @@
-"""What the DAGs need beyond Airflow's own: tasks' defaults, a run's hour, the wait until it has settled, Spark apps,
-the reports' way out."""
+"""Building blocks of the DAGs: default arguments, operators for Spark apps, the wait for late data, report delivery."""
 
 from __future__ import annotations
 
@@ -30,14 +29,14 @@ DEFAULT_ARGS = {
 }
 
 LOADED = "loaded"
-"""The XCom of `together`: which apps it loaded, in which try."""
+"""XCom key of the task `together`: `{"apps": [names of the loaded apps], "try": number of its try}`."""
 
-# spark-submit puts the script's folder first on sys.path, where `jars.py` or `session.py` would shadow others.
+# spark-submit puts the script's folder first on sys.path, where `jars.py` or `session.py` would shadow other modules.
 SPARK_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
 
 
 class SparkHourOperator(SparkSubmitOperator):
-    """Submits `spark_apps/submit.py` for an hour, to where the connection `spark_default` says."""
+    """Submits `spark_apps/submit.py` for an hour, to the master of the connection `spark_default`."""
 
     def __init__(self, *, what: str, hour: str, **task: Any) -> None:
         super().__init__(
@@ -54,16 +53,16 @@ class SparkHourOperator(SparkSubmitOperator):
 
 
 class SparkTogetherOperator(SparkHourOperator):
-    """Runs the apps that write little in one driver: to start one each costs more than their work.
+    """Runs the small apps in one driver, because starting a driver for each takes longer than their work.
 
-    It is tried once: what it didn't load, because it is large or failed, is left to the app's own task.
+    There are no retries: apps that were too large or failed are run by their own tasks.
     """
 
     def __init__(self, **task: Any) -> None:
         super().__init__(what=TOGETHER, doc_md=self.__doc__, retries=0, **task)
 
     def execute(self, context: Any) -> None:
-        """Tells the apps' tasks, well or not, which of them were loaded, and in which try."""
+        """Pushes the XCom `loaded` for the tasks of the apps, after a success and after a failure."""
         began, ti = datetime.now(UTC), context["ti"]
         try:
             super().execute(context)
@@ -73,7 +72,7 @@ class SparkTogetherOperator(SparkHourOperator):
 
 
 class SparkAppOperator(SparkHourOperator):
-    """Runs an app, unless `together` has just done so."""
+    """Runs an app, unless `together` has loaded it in this run."""
 
     def __init__(self, *, app: str, **task: Any) -> None:
         line = APPS[app]
@@ -81,13 +80,13 @@ class SparkAppOperator(SparkHourOperator):
             what=app,
             doc_md=f"{line.title}.\n\nWrites {', '.join(f'`{table}`' for table in line.writes)}.",
             priority_weight=2 if line.mostly_waits else 1,
-            # Whatever became of `together`; but not where the hour hasn't settled.
+            # Runs whether `together` succeeded or failed, but not if `settled` failed.
             trigger_rule="all_done_min_one_success",
             **task,
         )
 
     def execute(self, context: Any) -> None:
-        """A task that was tried more often than `together` was cleared by somebody who wants it to run."""
+        """Skips the work if `together` loaded the app. After a clear of this task alone, the app runs again."""
         ti = context["ti"]
         group, _, app = self.task_id.rpartition(".")
         done = ti.xcom_pull(task_ids=f"{group}.{TOGETHER}", key=LOADED) or {"apps": [], "try": 0}
@@ -98,7 +97,7 @@ class SparkAppOperator(SparkHourOperator):
 
 
 def _loaded_since(moment: datetime, hour: datetime) -> list[str]:
-    """The apps that loaded the hour since then."""
+    """Names of the apps that have loaded the hour since the moment."""
     from streamwarden.base.warehouse import open_warehouse
     from streamwarden.store.queries import ask
 
@@ -108,20 +107,20 @@ def _loaded_since(moment: datetime, hour: datetime) -> list[str]:
 
 
 def hour_of(dag_run: Any) -> str:
-    """Start of the hour that a run is about, in ISO 8601: of its data interval; without one, the last full hour before.
+    """Start of a run's hour in ISO 8601: of its data interval, or without one the last full hour before `run_after`.
 
     Raises:
-        StreamwardenError: the data interval doesn't begin on the hour.
+        StreamwardenError: the data interval does not begin at a full hour.
     """
     start = dag_run.data_interval_start or last_full_hour(dag_run.run_after)
     return parse_hour(start.isoformat()).isoformat()
 
 
 def deliver(report: Report, config: Config) -> str:
-    """Writes a report to its file, mails it by the connection `smtp_default` when there are recipients.
+    """Writes a report to its file, and mails it through the connection `smtp_default` if there are recipients.
 
     Returns:
-        The file's path.
+        Path of the file.
     """
     from streamwarden.reports import mail_report, write_report
 
@@ -135,15 +134,19 @@ def deliver(report: Report, config: Config) -> str:
 
 
 def settled_at(hour: datetime, settle_minutes: int) -> datetime:
-    """From when on the sources know the whole hour: CloudWatch's points come late."""
+    """When the data of an hour is complete: CloudWatch delivers data points late."""
     return hour + HOUR + timedelta(minutes=settle_minutes)
 
 
 class SettledHour(BaseOperator):
-    """Waits in the triggerer, without a worker, until the hour is over and has settled; past hours don't wait."""
+    """Waits until the data of the hour is complete. Deferrable: it occupies no worker. Past hours do not wait."""
 
     def execute(self, context: Any) -> None:
-        """Fails while `streamwarden migrate` is due. The DAG's param `settle` = false takes the hour as it is."""
+        """Defers until the hour has settled; with the DAG's param `settle` = false, returns at once.
+
+        Raises:
+            StreamwardenError: the warehouse has to be migrated first.
+        """
         from streamwarden.store.migrate import migrated_warehouse
 
         config = load_config()
@@ -153,8 +156,8 @@ class SettledHour(BaseOperator):
         hour = parse_hour(hour_of(context["dag_run"]))
         moment = settled_at(hour, config.gathering.settle_minutes)
         if moment > datetime.now(UTC):
-            self.log.info("The hour %s has settled at %s: waiting.", hour, moment)
+            self.log.info("Waiting until %s: the data of the hour %s is complete then.", moment, hour)
             self.defer(trigger=DateTimeTrigger(moment=moment), method_name="has_settled")
 
     def has_settled(self, context: Any, event: Any = None) -> None:
-        """The triggerer's word; there is nothing left to do."""
+        """Called when the trigger fires; nothing is left to do."""

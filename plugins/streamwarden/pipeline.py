@@ -1,6 +1,6 @@
-"""The steps of an hour: prices, detectors, causes, tickets; and the whole hour in one process, without Airflow.
+"""The steps of an hourly run: prices, detectors, causes, tickets; and a whole run in one process, without Airflow.
 
-What waits for what stands in `streamwarden.dag_graph`; the `hourly` DAG runs the same steps as tasks.
+`streamwarden.dag_graph` has the dependencies of the steps; the `hourly` DAG runs the same steps as tasks.
 """
 
 from __future__ import annotations
@@ -36,41 +36,42 @@ if TYPE_CHECKING:
 
 MOST_GAPS, MOST_EXAMPLES = 20, 3
 Progress = Callable[[str, str, bool], None]
-"""Called after each step: its name, what came of it, whether it went well."""
+"""Called after each step with its name, its result in words, and whether it succeeded."""
 
 
 @dataclass
 class HourRun:
-    """What came of an hour."""
+    """Result of an hourly run."""
 
     hour: datetime
     rows: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Number of loaded rows, by app and table."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Steps that failed, and why."""
+    """The error of each failed step, by step."""
     detector_runs: list[DetectorRun] = field(default_factory=list)
     gaps: Sequence[Row] = ()
-    """What couldn't be had: app, reason, resources, examples; the most frequent first."""
+    """Missing data: rows with app, reason, number of resources, and examples; the most frequent first."""
 
     @property
     def ok(self) -> bool:
-        """Whether every step went well and every detector judged."""
+        """Whether every step succeeded and every detector was evaluated."""
         return not self.failed and all(detector_run.status == "evaluated" for detector_run in self.detector_runs)
 
 
-def judge(
+def evaluate_detectors(
     warehouse: sa.Engine, detectors: Iterable[Detector], hour: datetime, config: Config, progress: Progress,
     asked: Collection[str] = APPS,
 ) -> list[DetectorRun]:  # fmt: skip
-    """Judges with one detector after the other. One that fails, or is blocked, doesn't stop those after it.
+    """Evaluates detectors one after the other; a failed or blocked one does not stop those after it.
 
     Args:
-        asked: apps that were to be gathered. A detector that only others block is left out of what is returned.
+        asked: apps of this run. A detector that is blocked only by other apps is left out of the result.
     """
     detector_runs = []
     for detector in detectors:
         try:
             detector_run = evaluate(warehouse, detector, hour, config)
-        # What is wrong with a detector's own SQL has been noted as `failed`.
+        # Errors in a detector's own SQL do not raise: `evaluate` stores them with status `failed`.
         except (sa.exc.SQLAlchemyError, psycopg.Error) as error:
             detector_run = DetectorRun(detector.id, "failed", one_line(error))
         if detector_run.blocked_by and not {*detector_run.blocked_by} & {*asked}:
@@ -78,20 +79,20 @@ def judge(
         detector_runs.append(detector_run)
         if detector_run.status == "evaluated" and not detector_run.findings and _not_configured(detector, config):
             continue
-        counts = f"{detector_run.firing} alarm, {detector_run.ok} ok, {detector_run.unknown} skip"
-        said = counts if detector_run.status == "evaluated" else f"{detector_run.status}: {detector_run.message}"
-        progress(f"judge {detector.id}", said, detector_run.status == "evaluated")
+        counts = f"{detector_run.firing} firing, {detector_run.ok} ok, {detector_run.unknown} unknown"
+        result = counts if detector_run.status == "evaluated" else f"{detector_run.status}: {detector_run.message}"
+        progress(f"evaluate {detector.id}", result, detector_run.status == "evaluated")
     return detector_runs
 
 
 def _not_configured(detector: Detector, config: Config) -> str | None:
-    """What the config would have to name for any of a detector's sources; null where it names one."""
-    lacking = [APPS[app].not_configured(config) for app in detector.apps]
-    return lacking[0] if lacking and all(lacking) else None
+    """What has to be configured for a detector, if none of its sources is configured; else None."""
+    missing = [APPS[app].not_configured(config) for app in detector.apps]
+    return missing[0] if missing and all(missing) else None
 
 
 def one_line(error: Exception) -> str:
-    """The reason of a failure, in one line."""
+    """The error's message in one line, with credentials masked."""
     if isinstance(error, StreamwardenError):
         return str(error)
     lines = str(getattr(error, "orig", error)).strip().splitlines()
@@ -99,17 +100,17 @@ def one_line(error: Exception) -> str:
 
 
 def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress) -> HourRun:
-    """Gathers, judges and files one hour; steps that don't wait for each other run at the same time.
+    """Gathers data of one hour, evaluates detectors, and updates tickets. Independent steps run in parallel.
 
-    A failed app blocks only the detectors that read its tables; whatever fails, tickets are brought in line.
+    A failed app blocks only the detectors that read its tables. Tickets are reconciled even if steps fail.
 
     Args:
-        apps: those to run, with the detectors that read what they write; none: all.
+        apps: apps to run, with the detectors that read their tables; empty: all.
     """
     warehouse = migrated_warehouse(config)
-    detectors = load_detectors(config=config)  # a slip in a header is told before Spark starts
+    detectors = load_detectors(config=config)  # before Spark starts: reports invalid headers at once
     run, asked = HourRun(hour), {*(apps or APPS)}
-    judging = [detector for detector in detectors.values() if not apps or asked & {*detector.apps}]
+    selected = [detector for detector in detectors.values() if not apps or asked & {*detector.apps}]
 
     def do(step: str) -> None:
         kind, _, name = step.partition(".")
@@ -121,13 +122,13 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             elif kind == "gather":
                 run.rows[name] = spark.run_app(name, hour)
                 progress(f"gather {name}", f"{sum(run.rows[name].values())} rows", True)
-            elif kind == "judge":
-                of_subject = [detector for detector in judging if detector.subject == name]
-                run.detector_runs.extend(judge(warehouse, of_subject, hour, config, progress, asked))
+            elif kind == "evaluate":
+                of_subject = [detector for detector in selected if detector.subject == name]
+                run.detector_runs.extend(evaluate_detectors(warehouse, of_subject, hour, config, progress, asked))
             elif step == "causes":
-                lacking = Counter(filter(None, (_not_configured(detector, config) for detector in judging)))
-                for what, number in lacking.items():
-                    progress("judge", f"{what} configured: {number} detectors not evaluated", True)
+                missing = Counter(filter(None, (_not_configured(detector, config) for detector in selected)))
+                for what, number in missing.items():
+                    progress("evaluate", f"{what} configured: {number} detectors not evaluated", True)
                 progress("causes", find_causes(warehouse, detectors, hour, rule.params_in_force(config)), True)
             else:
                 progress("tickets", reconcile_and_deliver(warehouse, config, detectors), True)
@@ -136,16 +137,17 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             progress(step.replace(".", " "), run.failed[step], False)
 
     with _Spark(config, warehouse) as spark:
-        _follow(hour_graph(judging, apps or APPS), do)
+        _follow(hour_graph(selected, apps or APPS), do)
     try:
         run.gaps = _gaps(warehouse, hour)
-    except (sa.exc.SQLAlchemyError, psycopg.Error) as error:  # gone since: what came of the hour is told all the same
+    # Without a connection, the rest of the result is still returned.
+    except (sa.exc.SQLAlchemyError, psycopg.Error) as error:
         run.failed["gaps"] = one_line(error)
     return run
 
 
 def _follow(graph: Mapping[str, set[str]], do: Callable[[str], None]) -> None:
-    """Does each step as soon as all that it waits for is done."""
+    """Runs each step as soon as its upstream steps have ended."""
     order = TopologicalSorter(graph)
     order.prepare()
     pool = ThreadPoolExecutor(len(graph))
@@ -157,11 +159,11 @@ def _follow(graph: Mapping[str, set[str]], do: Callable[[str], None]) -> None:
                 ended.result()
                 order.done(steps.pop(ended))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # interrupted: what runs ends when Spark does
+        pool.shutdown(wait=False, cancel_futures=True)  # after an interrupt: running steps end with the Spark session
 
 
 class _Spark:
-    """One session for all apps of an hour; it starts when the first app asks for it."""
+    """One Spark session for all apps of an hour; started by the first app."""
 
     def __init__(self, config: Config, warehouse: sa.Engine) -> None:
         self._config = config
@@ -173,16 +175,16 @@ class _Spark:
 
     def __exit__(self, *_: object) -> None:
         if "_session" in vars(self):
-            with suppress(Exception):  # nothing is left to stop of a JVM that is gone
+            with suppress(Exception):  # the JVM may have died: then there is nothing to stop
                 self._session.stop()
 
     def run_app(self, name: str, hour: datetime) -> dict[str, int]:
-        """Rows by table.
+        """Runs an app and returns the number of loaded rows by table.
 
         Raises:
-            StreamwardenError: the app failed, or its JVM is gone; one line.
+            StreamwardenError: the app failed, or the JVM died; the message is one line.
         """
-        from spark_apps import submit  # pyspark: only where a job runs
+        from spark_apps import submit  # imports pyspark
 
         try:
             with self._starts:

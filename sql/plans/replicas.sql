@@ -44,7 +44,7 @@ one as (
   cross join lateral json_array_elements(
     case when t.status = 'firing' and json_typeof(t.topics) = 'array' then t.topics else '[]' end
   ) with ordinality as w
-  cross join lateral (select coalesce(w.value ->> 'weakness', 'astray') as weakness) as kind
+  cross join lateral (select coalesce(w.value ->> 'weakness', 'on a parked broker') as weakness) as kind
 )
 
 select
@@ -58,5 +58,8 @@ from (select count(*) as times from told) as judged
 left join one on one.weakness not in ('high min.insync.replicas', 'low min.insync.replicas') or one.replicas <= 2
 where judged.times > 0
 order by
-  array_position(array['one replica', 'high min.insync.replicas', 'low min.insync.replicas', 'astray', 'one rack'], one.weakness) asc,
+  array_position(
+    array['one replica', 'high min.insync.replicas', 'low min.insync.replicas', 'on a parked broker', 'one rack'],
+    one.weakness
+  ) asc,
   one.place asc

@@ -109,14 +109,14 @@ def test_an_app_runs_by_itself_unless_it_was_loaded_together(
 
 
 def test_a_subject_waits_for_all_that_its_detectors_read(dags: dict[str, Any]) -> None:
-    tasks = {task.task_id: task for task in dags["hourly"].tasks if task.task_id.startswith("judge.")}
+    tasks = {task.task_id: task for task in dags["hourly"].tasks if task.task_id.startswith("evaluate.")}
     folders = (PROJECT_ROOT / "sql" / "detectors").glob("*/*.sql")
-    assert set(tasks) == {f"judge.{file.parent.name}" for file in folders}
+    assert set(tasks) == {f"evaluate.{file.parent.name}" for file in folders}
     # By ebs_volume_starving; by consumer_rogue and consumer_group_lagging; by its two kinds of rules about topics.
-    assert tasks["judge.storage"].upstream_task_ids >= {"gather.ebs_volumes", "gather.prices"}
-    assert tasks["judge.consumers"].upstream_task_ids >= {"gather.brokers", "gather.consumer_groups"}
+    assert tasks["evaluate.storage"].upstream_task_ids >= {"gather.ebs_volumes", "gather.prices"}
+    assert tasks["evaluate.consumers"].upstream_task_ids >= {"gather.brokers", "gather.consumer_groups"}
     gathered = {"brokers", "consumer_groups", "ebs_volumes", "jvm_apps"}
-    assert tasks["judge.topics"].upstream_task_ids == {f"gather.{app}" for app in gathered}
+    assert tasks["evaluate.topics"].upstream_task_ids == {f"gather.{app}" for app in gathered}
     for task in tasks.values():
         assert task.trigger_rule.value == "all_done"  # a failed app is noted by the detectors it blocks
 

@@ -132,7 +132,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
     assert _leaks(tmp_path, place) == []
     assert place.states() == {
         **{f"gather.{app}": "failed" if app == FAILING else "success" for app in APPS},
-        **{f"judge.{subject}": "skipped" if ids <= blocked else "success" for subject, ids in subjects.items()},
+        **{f"evaluate.{subject}": "skipped" if ids <= blocked else "success" for subject, ids in subjects.items()},
         "gather.together": "failed",
         "gather.prices": "success",
         "settled": "success",

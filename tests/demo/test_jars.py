@@ -60,7 +60,7 @@ def test_no_network_is_one_line_that_names_the_set_and_the_way_out(jars: JarSet,
     (tmp_path / "ivysettings.xml").write_text(SETTINGS.format(f"http://127.0.0.1:{free_port()}"))
     with pytest.raises(StreamwardenError) as caught:
         ensure(jars)
-    assert str(caught.value).startswith("Jar set 'tools' couldn't be fetched from Maven Central: ")
+    assert str(caught.value).startswith("Jar set 'tools' cannot be fetched from Maven Central: ")
     assert SETTINGS_ENV in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -19,7 +19,7 @@ MEMORY = Injected("memory", "app_memory_heavy", "orders", START.isoformat(), "he
 SCHEMA = Injected("schema", "state_store_schema_drift", "orders-customer-latest-changelog", START.isoformat(), "drift")
 
 
-CHAIN = Injected("chain", "ebs_volume_starving", "vol-3", START.isoformat(), "disk", ("Log flushes are slow: shop/3",))
+CHAIN = Injected("chain", "ebs_volume_starving", "vol-3", START.isoformat(), "disk", ("Log flush latency: shop/3",))
 
 
 def ticket(detector: str, resource_name: str, opened_at: datetime = START, text: str = "") -> Ticket:
@@ -27,7 +27,7 @@ def ticket(detector: str, resource_name: str, opened_at: datetime = START, text:
 
 
 def test_an_incident_is_found_by_one_ticket_that_names_what_follows() -> None:
-    whole = ticket(CHAIN.detector, "vol-3", text="What follows from it (1)\n  - Log flushes are\n    slow: shop/3. 5 %")
+    whole = ticket(CHAIN.detector, "vol-3", text="Downstream effects (1)\n  - Log flush\n    latency: shop/3. 5 %")
     assert score([CHAIN], [whole], START).is_perfect
 
 
@@ -84,11 +84,11 @@ def test_the_trackers_passwords_are_for_their_owner_only(tracker: tuple[str, Pat
     assert stat.S_IMODE((folder / "credentials.json").stat().st_mode) == 0o600
     assert credentials(folder).keys() == {"admin", "streamwarden"}
     assert httpx.get(f"{url}/rest/data/issue").status_code == 403
-    with pytest.raises(StreamwardenError, match=f"the tracker at {url} can't be read"):
+    with pytest.raises(StreamwardenError, match=f"the tracker at {url} cannot be read"):
         open_tickets(url, "streamwarden", "wrong")
 
 
 def test_a_tracker_that_is_down_is_one_clear_line() -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(StreamwardenError, match=f"^the tracker at {url} can't be read: "):
+    with pytest.raises(StreamwardenError, match=f"^the tracker at {url} cannot be read: "):
         open_tickets(url, "streamwarden", "any")

@@ -53,7 +53,7 @@ def test_a_component_is_as_healthy_as_the_api_server_says(api: str, component: s
 def test_no_api_server_is_unhealthy() -> None:
     code, said = _check("scheduler", "http://127.0.0.1:1")
     assert code == 1
-    assert said.startswith("scheduler: the API server at http://127.0.0.1:1 doesn't answer")
+    assert said.startswith("scheduler: the API server at http://127.0.0.1:1 does not respond")
 
 
 def _check(component: str, url: str) -> tuple[int, str]:

@@ -26,10 +26,10 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
     }
     assert graph == {
         **{step: set() for step in gathered},
-        "judge.storage": {"gather.ebs_volumes", "gather.consumer_groups", "gather.prices"},
-        "judge.brokers": {"gather.brokers", "gather.ebs_volumes", "gather.consumer_groups"},  # whose a broker is
-        "causes": {*gathered, "judge.storage", "judge.brokers"},
-        "tickets": {*gathered, "judge.storage", "judge.brokers", "causes"},
+        "evaluate.storage": {"gather.ebs_volumes", "gather.consumer_groups", "gather.prices"},
+        "evaluate.brokers": {"gather.brokers", "gather.ebs_volumes", "gather.consumer_groups"},  # whose a broker is
+        "causes": {*gathered, "evaluate.storage", "evaluate.brokers"},
+        "tickets": {*gathered, "evaluate.storage", "evaluate.brokers", "causes"},
     }
     # What mostly waits begins before what computes.
     assert list(graph)[:2] == ["gather.brokers", "gather.jvm_apps"]
@@ -37,5 +37,5 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
 
 def test_apps_that_are_left_out_are_not_waited_for() -> None:
     graph = hour_graph([a_detector("brokers", "metrics.broker_hourly", "metrics.volume_hourly")], ["ebs_volumes"])
-    assert graph["judge.brokers"] == {"gather.ebs_volumes"}
+    assert graph["evaluate.brokers"] == {"gather.ebs_volumes"}
     assert "gather.brokers" not in graph

@@ -133,9 +133,9 @@ def test_a_run_of_one_app_says_nothing_of_the_others_and_is_no_failure(
     assert ran.exit_code == 0, ran.output
     assert "fail" not in ran.output and "blocked" not in ran.output and "prices" not in ran.output
     steps = [line.split("done")[1].split() for line in ran.output.splitlines() if "done" in line]
-    judged = {what for step, what, *_ in steps if step == "judge"}
+    evaluated = {what for step, what, *_ in steps if step == "evaluate"}
     alone = {d.id for d in load_detectors().values() if d.apps == ("consumer_groups",)}
-    assert judged == alone and {step for step, *_ in steps} == {"gather", "judge", "causes", "tickets"}
+    assert evaluated == alone and {step for step, *_ in steps} == {"gather", "evaluate", "causes", "tickets"}
 
     monkeypatch.setattr(pipeline._Spark, "run_app", _loads(warehouse, failing="consumer_groups"))
     with warehouse.begin() as connection:
@@ -155,8 +155,8 @@ def test_what_is_not_configured_is_one_line_and_no_failure(
     unasked = {name for name, one in APPS.items() if "kafka" not in one.sections}
     silent = [d for d in load_detectors().values() if d.apps and {*d.apps} <= unasked]
     of_aws = {d.id for d in silent if "aws" in APPS[d.apps[0]].sections}
-    assert of_aws and not {f"judge {id_}" for id_ in of_aws} & {step for step, _, _ in told}
-    said = [what for step, what, _ in told if step == "judge"]
+    assert of_aws and not {f"evaluate {id_}" for id_ in of_aws} & {step for step, _, _ in told}
+    said = [what for step, what, _ in told if step == "evaluate"]
     assert [what for what in said if "AWS" in what] == [
         f"no AWS account configured: {len(of_aws)} detectors not evaluated"
     ]
@@ -169,7 +169,9 @@ def test_a_detector_that_fails_does_not_stop_those_after_it(warehouse: sa.Engine
     no_text = {"where": {"cluster": "c"}, "off": True, "why": "PostgreSQL's text holds no \0"}
     config = Config.model_validate({"detectors": {"said": {"except": [no_text]}}})
     told: list[str] = []
-    detector_runs = pipeline.judge(warehouse, [bad, said, good], HOUR, config, lambda step, *_: told.append(step))
+    detector_runs = pipeline.evaluate_detectors(
+        warehouse, [bad, said, good], HOUR, config, lambda step, *_: told.append(step)
+    )
     assert [detector_run.status for detector_run in detector_runs] == ["failed", "failed", "evaluated"]
     assert "NUL" in str(detector_runs[1].message)
-    assert told == ["judge bad", "judge said", "judge controllers_missing"]
+    assert told == ["evaluate bad", "evaluate said", "evaluate controllers_missing"]

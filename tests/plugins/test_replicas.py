@@ -35,7 +35,7 @@ def test_new_replicas_of_a_topic_are_spread_and_go_where_there_is_room() -> None
     brokers[2] |= {"barred_because": "filling"}
     brokers[3] |= {"barred_because": "silent"}
     made = placed("one replica", brokers, *(partition(n, 1) for n in range(3)), wanted=2)
-    assert (replicas(made), made.homeless) == ([(1, 2)], 2)
+    assert (replicas(made), made.unplaceable) == ([(1, 2)], 2)
 
 
 def test_of_replicas_in_one_rack_a_follower_goes_to_another_rack_or_stays() -> None:
@@ -43,10 +43,12 @@ def test_of_replicas_in_one_rack_a_follower_goes_to_another_rack_or_stays() -> N
     made = placed("one rack", brokers, partition(0, 2, 1), partition(1, 1, 3), partition(2, 1, 4))
     assert replicas(made) == [(2, 3)]
     made = placed("one rack", [brokers[0], brokers[1], brokers[3]], partition(0, 2, 1))
-    assert (made.placements, made.homeless) == ([], 1)
+    assert (made.placements, made.unplaceable) == ([], 1)
 
 
 def test_what_lies_on_a_parked_broker_goes_and_what_is_moved_already_waits() -> None:
     brokers = [broker(1), broker(2), broker(9, barred_because="parked")]
-    made = placed("astray", brokers, partition(0, 9, 1), partition(1, 1, 2), partition(2, 1, 9, may_move=False))
+    made = placed(
+        "on a parked broker", brokers, partition(0, 9, 1), partition(1, 1, 2), partition(2, 1, 9, may_move=False)
+    )
     assert (replicas(made), made.moving, made.placements[0].leader) == ([(1, 2)], 1, 9)

@@ -37,11 +37,11 @@ def test_an_hour_that_is_weighed_again_gives_the_same_causes(warehouse: sa.Engin
         ):
             store(connection, {"of": of, "resource": resource, "reason": reason}, "firing")
     for _ in range(2):
-        assert find_causes(warehouse, DETECTORS, HOUR) == "0 findings follow from others, 1 may, 0 pairs ruled out"
+        assert find_causes(warehouse, DETECTORS, HOUR) == "0 causes accepted, 1 possible, 0 ruled out"
         with warehouse.connect() as connection:
             rows = connection.execute(sa.text("select hour, mechanism, strength, message from detect.cause")).all()
         assert rows == [(HOUR, "overpartitioning_adds_partitions", 0.59, "unneeded partitions are among those counted")]
-    assert find_causes(warehouse, DETECTORS, HOUR - timedelta(days=1)).startswith("0 findings follow")
+    assert find_causes(warehouse, DETECTORS, HOUR - timedelta(days=1)).startswith("0 causes accepted")
 
 
 def test_a_cycle_is_cut_at_the_finding_that_began_first(
@@ -65,10 +65,10 @@ def test_a_cycle_is_cut_at_the_finding_that_began_first(
 
 @pytest.mark.parametrize(
     ("params", "strength", "counts"),
-    [({"contributes_margin": 0.1}, 0.5, "0 findings follow from others, 1 may, 0 pairs ruled out"),
+    [({"contributes_margin": 0.1}, 0.5, "0 causes accepted, 1 possible, 0 ruled out"),
      ({"possible_strength": 0.7, "accepted_strength": 0.8}, 0.79,
-      "0 findings follow from others, 1 may, 0 pairs ruled out"),
-     ({"possible_strength": 0.8}, 0.59, "0 findings follow from others, 0 may, 1 pairs ruled out")],
+      "0 causes accepted, 1 possible, 0 ruled out"),
+     ({"possible_strength": 0.8}, 0.59, "0 causes accepted, 0 possible, 1 ruled out")],
 )  # fmt: skip
 def test_the_config_overrides_parameters(
     warehouse: sa.Engine, params: dict[str, float], strength: float, counts: str

@@ -1,4 +1,4 @@
-"""What everything else stands on: config, errors, hours, the warehouse's address, the apps' catalogue.
+"""The lowest layer: config, errors, hours, the connection to the warehouse, the catalog of Spark apps.
 
-`spark_apps` imports this of `streamwarden`, and nothing else.
+`spark_apps` imports only this layer of `streamwarden`.
 """

@@ -1,4 +1,4 @@
-"""Addresses as people and rows may see them: a URL can hold a user, a password and a token."""
+"""Removes credentials from URLs before they are shown or stored: a URL can contain a user, a password, and a token."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 from functools import cache
 
 _CREDENTIALS = re.compile(r"(?<=//)[^\s'\"<>]*@|[^\s'\"<>/:]+:[^\s'\"<>/]+@")
-"""What stands before an address: `user:password@`, and whatever lies between `//` and the last `@`."""
+"""The credentials of a URL: `user:password@`, and everything between `//` and the last `@`."""
 _QUERY = re.compile(r"(://[^\s'\"<>?]*)\?[^\s'\"<>]*")
 
 
 @cache
 def address_of(url: str) -> str:
     """The URL without user, password and query."""
-    import httpx  # 0.1 s, and most commands need no address
+    import httpx  # takes 0.1 s, and most commands do not need it
 
     try:
         return str(httpx.URL(url).copy_with(userinfo=b"", query=None, fragment=None))
@@ -22,5 +22,5 @@ def address_of(url: str) -> str:
 
 
 def masked(text: str) -> str:
-    """A text in which the URLs stand without user, password and query."""
+    """The text, with user, password, and query removed from all URLs."""
     return _QUERY.sub(r"\1", _CREDENTIALS.sub("", text))

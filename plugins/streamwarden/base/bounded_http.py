@@ -1,8 +1,8 @@
 """The one HTTP reader for responses from outside: limited in bytes, nesting, values, and seconds in total.
 
-The transfer is read as a stream and decompressed here, a piece at a time. A response past a limit is given up there and
-then, so an endless, slow or compressed one costs no more than the limit. `read` is for async code (many endpoints at
-once), `BoundedClient` is the same for code that waits. Neither tries again: what a failure means is up to the caller.
+The response is read as a stream and decompressed here in pieces. Reading stops at the first exceeded limit, so an
+endless, slow, or compressed response costs no more than the limit. `read` is for async code (many endpoints at once),
+`BoundedClient` for synchronous code. Neither retries: the caller decides what a failure means.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import httpx
 
 MIB = 2**20
 LINE_BYTES = 2**16
-"""Of a text format. A line of an exporter is one series: a name, its labels, a number."""
+"""Limit of a line of a text format. A line of an exporter is one series: a name, its labels, a number."""
 _PIECE = 2**16
 _BRACKETS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _NO_BRACKETS = bytes(set(range(256)) - _BRACKETS.keys())
-_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32  # the header tells which
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32  # the header determines which
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a response may have. Its parsed form takes at most some 10 times the bytes of `max_bytes`."""
+    """Limits of a response. The parsed response takes at most about 10 times `max_bytes` of memory."""
 
     max_bytes: int = 32 * MIB
     """After decompression. A broker with 10,000 partitions exposes 10 MB over JMX."""
@@ -43,11 +43,11 @@ class Limits:
 
 LIMITS = Limits()
 ALL_SCHEMAS = Limits(max_bytes=128 * MIB)
-"""A registry that knows no pages returns all its schemas in one response."""
+"""For Schema Registries without pagination, which return all schemas in one response."""
 
 
 class LimitExceeded(Exception):
-    """The response was given up; the message names the limit."""
+    """The response exceeds a limit; the message names the limit."""
 
 
 async def read(
@@ -62,13 +62,13 @@ async def read(
     """Sends one request and reads the whole response, decompressed.
 
     Args:
-        seconds: in total, from the look-up of the name to the last byte.
+        seconds: total timeout, from the name resolution to the last byte.
         request: as for `httpx.AsyncClient.request`.
 
     Raises:
-        LimitExceeded: it has more bytes than `limits` allow.
-        TimeoutError: it isn't complete in time.
-        httpx.HTTPError, httpx.InvalidURL: as httpx raises them; also what isn't of its Content-Encoding.
+        LimitExceeded: the response has more bytes than `limits` allow.
+        TimeoutError: the response is not complete in time.
+        httpx.HTTPError, httpx.InvalidURL: raised by httpx; also if the body does not match its Content-Encoding.
     """
     request["headers"] = {**request.get("headers", {}), "Accept-Encoding": "gzip"}
     async with asyncio.timeout(seconds), client.stream(method, url, **request) as response:
@@ -86,7 +86,7 @@ _OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
 
 
 async def _decompressed(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Pieces of the body. httpx would decompress each piece whole, a thousandfold, and encodings within encodings."""
+    """Pieces of the body. httpx would decompress each piece without a limit, and nested encodings too."""
     encoding = response.headers.get("Content-Encoding", "identity").lower()
     stream = response.stream
     assert isinstance(stream, httpx.AsyncByteStream)  # noqa: S101 the client is async
@@ -95,7 +95,7 @@ async def _decompressed(response: httpx.Response) -> AsyncIterator[bytes]:
             yield piece
         return
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise httpx.DecodingError("its Content-Encoding wasn't asked for", request=response.request)
+        raise httpx.DecodingError("the Content-Encoding was not requested", request=response.request)
     decoder = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
         async for piece in stream:
@@ -105,17 +105,17 @@ async def _decompressed(response: httpx.Response) -> AsyncIterator[bytes]:
         while tail := decoder.decompress(b"", _PIECE):
             yield tail
     except zlib.error:
-        raise httpx.DecodingError("it isn't of its Content-Encoding", request=response.request) from None
+        raise httpx.DecodingError("the body does not match its Content-Encoding", request=response.request) from None
     if not decoder.eof:
         raise httpx.DecodingError("the compressed data ends early", request=response.request)
 
 
 def json_of(body: bytes, limits: Limits = LIMITS) -> Any:
-    """The JSON document, once it is known to be within the limits of depth and values.
+    """The parsed JSON document. Depth and number of values are checked before parsing.
 
     Raises:
-        LimitExceeded: it isn't.
-        ValueError: it isn't JSON.
+        LimitExceeded: the document exceeds a limit.
+        ValueError: the body is not JSON.
     """
     level = values = 0
     for piece in _without_strings(body):
@@ -130,7 +130,7 @@ def json_of(body: bytes, limits: Limits = LIMITS) -> Any:
 
 
 def _without_strings(body: bytes) -> Iterator[bytes]:
-    """The document by pieces, without what stands in its strings."""
+    """The document in pieces, without the contents of its strings."""
     inside, kept = False, b""
     for start in range(0, len(body), _PIECE):
         piece = kept + body[start : start + _PIECE]
@@ -142,10 +142,10 @@ def _without_strings(body: bytes) -> Iterator[bytes]:
 
 
 def lines_of(text: str, limits: Limits = LIMITS) -> list[str]:
-    """Lines of a text format, the last one included: empty where the text ends with a line break.
+    """Lines of a text format, including the last one, which is empty if the text ends with a line break.
 
     Raises:
-        LimitExceeded: there are more than `limits.values`, or one is longer than LINE_BYTES.
+        LimitExceeded: the text has more than `limits.values` lines, or a line is longer than LINE_BYTES.
     """
     if text.count("\n") > limits.values:
         raise LimitExceeded(f"response exceeds {limits.values:,} lines")
@@ -156,16 +156,16 @@ def lines_of(text: str, limits: Limits = LIMITS) -> list[str]:
 
 
 class BoundedClient:
-    """`read` for code that waits for the response. Threads may share it."""
+    """`read` for synchronous code. Thread-safe."""
 
     def __init__(self, *, seconds: float, limits: Limits = LIMITS, **settings: Any) -> None:
-        """`settings`: as for `httpx.AsyncClient`; `timeout` there is of each step, `seconds` of the whole request."""
+        """`settings`: of `httpx.AsyncClient`; its `timeout` is for each step, `seconds` for the whole request."""
         self._seconds, self._limits = seconds, limits
         self._client = httpx.AsyncClient(**settings)
         self._loop = _loop(os.getpid())
 
     def request(self, method: str, url: str, **request: Any) -> httpx.Response:
-        """One response. Raises what `read` does; past its time httpx.ReadTimeout."""
+        """Sends a request and returns its response. Raises as `read`, but httpx.ReadTimeout instead of TimeoutError."""
         reading = read(self._client, method, url, seconds=self._seconds, limits=self._limits, **request)
         waiting = asyncio.run_coroutine_threadsafe(reading, self._loop)
         try:
@@ -173,16 +173,16 @@ class BoundedClient:
         except TimeoutError:
             raise httpx.ReadTimeout(f"no complete response within {self._seconds:g} s") from None
         finally:
-            waiting.cancel()  # where this thread was interrupted; else it is done
+            waiting.cancel()  # has an effect only if this thread was interrupted
 
     def close(self) -> None:
-        """Closes its connections."""
+        """Closes the connections."""
         asyncio.run_coroutine_threadsafe(self._client.aclose(), self._loop).result()
 
 
 @cache
 def _loop(_pid: int) -> asyncio.AbstractEventLoop:
-    """The loop of this process, in a thread of its own: a fork has no threads of its parent."""
+    """The event loop of this process, in its own thread; keyed by pid, because a fork has no threads of its parent."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="bounded-http", daemon=True).start()
     return loop

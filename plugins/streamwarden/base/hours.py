@@ -1,4 +1,4 @@
-"""Hours: everything Streamwarden knows is keyed on the start of an hour, in UTC; an hour is [start, start + 1 h)."""
+"""Hours: all data is keyed by the start of an hour in UTC; an hour is [start, start + 1 h)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from streamwarden.base.errors import StreamwardenError
 
 HOUR = timedelta(hours=1)
 PRESENT_FOR = 2 * HOUR
-"""So long after an hour's start the present still says something of it; a run of that hour is due halfway."""
+"""How long after the start of an hour a current reading counts for it; the run of the hour is due halfway."""
 ONLY_PRESENT = "only knows the present"
-"""Part of the reason of every gap that `gap_of_present` makes, by which the warehouse recognizes them."""
+"""Part of every gap that `gap_of_present` returns; the warehouse recognizes them by it."""
 FIRST_YEAR, LAST_YEAR = 1970, 2261
-"""Of the hours that may be named: years before and after them are dates too, and Arrow's nanoseconds hold them."""
+"""Range of valid hours: it fits into Arrow's nanosecond timestamps, and so do the years before and after it."""
 
 
 def parse_hour(text: str) -> datetime:
     """Start of an hour from ISO text; text without a zone is UTC.
 
     Raises:
-        StreamwardenError: the text isn't a time, or isn't on the hour.
+        StreamwardenError: the text is not a time, or not the start of an hour.
     """
     try:
         moment = datetime.fromisoformat(text)
@@ -36,14 +36,14 @@ def parse_hour(text: str) -> datetime:
 
 
 def gap_of_present(hour: datetime, source: str, now: datetime | None = None) -> str | None:
-    """Why a source that can only report about now reports nothing about an hour; null while it can.
+    """The gap of a source that only reports current values, for an hour that is too long ago; None if it is not.
 
     Args:
         hour: start of the hour.
-        source: what is asked, such as `a JVM`.
+        source: name of the source, such as `a JVM`.
 
     Returns:
-        A gap: `missing: <reason>`. It is the same whenever it is made, so that every run of the hour ends alike.
+        `missing: <reason>`. The text does not depend on `now`, so that every run of an hour has the same result.
     """
     if hour <= (now or datetime.now(UTC)) < hour + PRESENT_FOR:
         return None
@@ -59,5 +59,5 @@ def start_of_hour(moment: datetime) -> datetime:
 
 
 def last_full_hour(now: datetime | None = None) -> datetime:
-    """Start of the newest hour that is over."""
+    """Start of the newest complete hour."""
     return start_of_hour(now or datetime.now(UTC)) - HOUR

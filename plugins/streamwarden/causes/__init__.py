@@ -1,4 +1,4 @@
-"""Which firing finding caused which: weighed per hour, stored, and weighed again for any past hour."""
+"""Ranks the causes of firing findings for each hour and stores them; any past hour can be ranked again."""
 
 from streamwarden.causes.weighing import Cause, find_causes, weigh
 

@@ -1,4 +1,4 @@
-"""The rule by which causes are weighed: `sql/causes/weigh.sql`, its parameters, and the pieces that it reads.
+"""The query that ranks causes: `sql/causes/weigh.sql`, its parameters, and the pieces that it reads.
 
 Each file in `sql/causes/weigh/` is one select. The query is the select of `weigh.sql` with each of these as a common
 table expression of the file's name. Pieces are materialized: most are read more than once.
@@ -29,7 +29,7 @@ _INTERVALS = ("1 hour", "1 minute")
 
 
 def query(texts: Mapping[str, str] | None = None) -> str:
-    """The whole query. `texts`: texts by file name that replace what the files hold, to try a change."""
+    """The whole query. `texts`: SQL by file name that replaces the contents of files, to try a change."""
     changed = texts or {}
     pieces = [
         f"{file.stem} as materialized (\n{changed.get(file.name, file.read_text()).rstrip()}\n)"
@@ -62,7 +62,7 @@ def params() -> dict[str, Parameter]:
 
 
 def description() -> str:
-    """How causes are weighed, for readers: Markdown from the header."""
+    """Markdown description of the ranking, from the header."""
     return str(read_header(MAIN)[0]["description"])
 
 
@@ -78,10 +78,13 @@ def params_in_force(config: Config | None = None) -> dict[str, ParameterValue]:
 def with_params(
     values: Mapping[str, ParameterValue], replaced: Mapping[str, ParameterValue], key: str
 ) -> dict[str, ParameterValue]:
-    """All parameters: defaults, replaced by `values`, some of those replaced; `key` stands before a name in messages.
+    """All parameters: the defaults, overridden by `values`, overridden by `replaced`.
+
+    Args:
+        key: prefix of a parameter's name in errors.
 
     Raises:
-        StreamwardenError: an unknown name, a value that is no number or negative, 0 as a divisor.
+        StreamwardenError: unknown name, a value that is negative or not a number, or 0 as a divisor.
     """
     defaults = {name: parameter.default for name, parameter in params().items()}
     found = replaced_params("causes", params(), {**defaults, **values}, replaced, key)
@@ -92,13 +95,13 @@ def with_params(
 
 
 def bare_constants() -> Iterator[str]:
-    """Numbers other than 0, 1, and 100 in the SQL of causes: a threshold belongs in the header. `file:line: …`."""
+    """A line `file:line: …` for each constant in the SQL of causes, except 0, 1, 100. Thresholds are parameters."""
     for file in (MAIN, *sorted(PIECES.glob("*.sql"))):
         yield from bare_constants_in(file, file.read_text())
 
 
 def bare_constants_in(file: Path, text: str) -> Iterator[str]:
-    """The same of one file's text."""
+    """`bare_constants` of one file's text."""
     begins = text.find("*/") + 2 if text.lstrip().startswith("/*") else 0
     before = ""
     for token in tokens(text):

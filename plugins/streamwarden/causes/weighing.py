@@ -1,7 +1,7 @@
-"""Weighs which findings may have caused those that fire in an hour, and stores the result.
+"""Ranks the possible causes of the findings that fire in an hour, and stores the result.
 
-Mechanisms are in `sql/mechanisms.yaml` and in the detectors' headers, the rule and its parameters in
-`sql/causes/weigh.sql`. Only stored evaluations and facts are read: an hour weighed again gives the same result.
+Mechanisms are in `sql/mechanisms.yaml` and in the detectors' headers, the query and its parameters in
+`sql/causes/weigh.sql`. Only stored evaluations and facts are read, so a repeated ranking has the same result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Cause:
-    """What may have caused a finding, and how strong the evidence is."""
+    """A possible cause of a finding, and the strength of the evidence (0 to 1)."""
 
     effect: str
     cause: str
@@ -55,13 +55,13 @@ def weigh(
     connection: sa.Connection, detectors: Mapping[str, Detector], hour: datetime,
     params: Mapping[str, ParameterValue] | None = None, sql: str | None = None,
 ) -> list[Cause]:  # fmt: skip
-    """The likeliest causes of every finding that fires in the hour, those ruled out as well; stores nothing.
+    """The most likely causes of each finding that fires in the hour, including those ruled out. Stores nothing.
 
     Args:
-        params: all parameters (`rule.params_in_force`); the defaults if none.
-        sql: another text of the query, to try a change (`rule.query`).
+        params: all parameters (`rule.params_in_force`); None: the defaults.
+        sql: another query, to try a change (`rule.query`).
     """
-    # What is new in the hour has no statistics yet: nested loops over it would take minutes.
+    # The rows of this hour have no statistics yet: PostgreSQL would choose nested loops that take minutes.
     connection.execute(sa.text("set local enable_nestloop = off"))
     values = {name: float(value) for name, value in (params or rule.params_in_force()).items()}
     ends = {"causes": _ends(detectors, "causes"), "effects": _ends(detectors, "caused_by")}
@@ -75,7 +75,7 @@ def find_causes(
     engine: sa.Engine, detectors: Mapping[str, Detector], hour: datetime,
     params: Mapping[str, ParameterValue] | None = None,
 ) -> str:  # fmt: skip
-    """Weighs an hour and replaces what was stored of it, in one transaction. Returns a line for people."""
+    """Ranks the causes of an hour and replaces the stored ones, in one transaction. Returns a summary in words."""
     ensure_day(engine, hour.date())
     with engine.begin() as connection:
         started = time.monotonic()
@@ -89,7 +89,7 @@ def find_causes(
         values = {"hour": hour, "pairs": len(found), "accepted": accepted, "seconds": seconds}
         connection.execute(_WEIGHING, values)
     possible = sum(cause.is_possible and not cause.is_accepted for cause in found)
-    return f"{accepted} findings follow from others, {possible} may, {len(found) - accepted - possible} pairs ruled out"
+    return f"{accepted} causes accepted, {possible} possible, {len(found) - accepted - possible} ruled out"
 
 
 def _mechanisms() -> str:
@@ -118,7 +118,7 @@ def _cause(row: Row) -> Cause:
 
 
 def short_name(key: str) -> str:
-    """A resource's name next to others of its cluster: broker 3, volume vol-1."""
+    """Display name of a resource within its cluster: `broker 3`, `vol-1`."""
     kind, _, rest = key.partition(":")
     name = rest.rsplit("/", 1)[-1]
     return f"{kind} {name}" if kind in ("broker", "topic", "group", "store") else name

@@ -1,1 +1,1 @@
-"""Pictures of findings: one SQL file each under `sql/charts/`."""
+"""Charts of findings, one SQL file each in `sql/charts/`."""

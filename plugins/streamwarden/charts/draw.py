@@ -1,9 +1,9 @@
-"""Draws the evidence of a finding from `sql/charts/<detector id>.sql`: SVG for pages, PNG for mail and tickets.
+"""Draws the chart of a finding from `sql/charts/<detector id>.sql`: SVG for pages, PNG for mail and tickets.
 
-The file's header says `title`, `unit`, `kind` and `why`; its binds are `:hour` and the detector's identity columns.
-`lines` selects at, series, value; `stacked` selects label, series, value; `table` selects what it shows. A series whose
-name begins with `limit ` is a limit: it is drawn dashed, and called what follows. Lines may have a second panel `below`
-with the same times: its header says `title` and `unit`, its rows are those where `is_below`.
+The header of the file has `title`, `unit`, `kind`, and `why`; the binds of the SQL are `:hour` and the detector's
+identity columns. Kind `lines` selects at, series, value; `stacked` selects label, series, value; `table` selects the
+columns to show. A series with a name that begins with `limit ` is drawn dashed, and its label is the rest of the name.
+A chart of kind `lines` can have a second panel `below` with its own `title` and `unit`; its rows have `is_below`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from streamwarden.store.sql_header import read_header, shown
 FOLDER = SQL / "charts"
 Format = Literal["svg", "png"]
 
-# Okabe and Ito's colours: told apart by everyone, on white. Lines differ in stroke too, bars in hatching.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+# The Okabe-Ito palette, distinguishable with color blindness. Lines also differ in stroke, bars in hatching.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 STROKES = ("-", (0, (6, 2)), "-.", (0, (1, 1)), (0, (3, 1, 1, 1)))
 HATCHES = ("", "///", "xx", "\\\\\\", "--", "||")  # no dots: one takes 100 KiB of SVG
-LIMIT, LIMIT_COLOUR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
+LIMIT, LIMIT_COLOR, INK, GRID = "limit ", "#B00020", "#1f2328", "#d8dee4"
 _COLUMNS = {"lines": ("at", "series", "value"), "stacked": ("label", "series", "value"), "table": ()}
 _DARK = {
     "#ffffff": "#161b22", "#f6f8fa": "#21262d", INK: "#e6edf3", "#000000": "#e6edf3", GRID: "#30363d",
@@ -52,16 +52,16 @@ _DARK = {
 INCHES_WIDE, DOTS_PER_INCH = 6.4, 150
 TABLE_ROWS, CELL_CHARACTERS, TABLE_CHARACTERS, LABEL_CHARACTERS, TITLE_CHARACTERS = 20, 44, 110, 34, 60
 THIRD_CHARACTERS = 19
-"""Of a label in a third of the width."""
+"""Maximum length of labels in a legend with three columns."""
 _BYTES = {"bytes": "", "bytes/s": "/s"}
 _SIGN = {"percent": "%"}
 
 mpl.rcParams |= {
-    "text.parse_math": False,  # a topic may be called $x
-    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
-    "svg.hashsalt": "streamwarden",  # the same data gives the same file
+    "text.parse_math": False,  # names of topics can contain $
+    "svg.fonttype": "none",  # keeps text searchable and accessible to screen readers
+    "svg.hashsalt": "streamwarden",  # makes the output deterministic
     "font.family": ["DejaVu Sans", "sans-serif"],
-    "font.sans-serif": ["DejaVu Sans"],  # else each text names a dozen others
+    "font.sans-serif": ["DejaVu Sans"],  # otherwise the SVG lists a dozen fonts for each text
     "font.size": 10,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -70,7 +70,7 @@ mpl.rcParams |= {
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture, and its words for who can't see it."""
+    """An image (SVG or PNG), and its alternative text."""
 
     content: bytes
     alt: str
@@ -78,7 +78,7 @@ class Drawing:
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Panel:
-    """What is above its axes, and what its values are counted in."""
+    """Title of a panel, and the unit of its values."""
 
     title: str
     unit: str
@@ -86,19 +86,19 @@ class Panel:
 
 @checked_dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Header(Panel):
-    """What a plot's file says about itself."""
+    """The header of a chart's file."""
 
     kind: Literal["lines", "stacked", "table"]
     why: str
     shades_hour: bool = True
-    """Whether the hour that was judged is shaded, behind lines."""
+    """Whether the evaluated hour is shaded; only for lines."""
     below: Panel | None = None
 
 
 def plot_finding(
     engine: sa.Engine, detector: str, hour: datetime, identity: dict[str, Any], format: Format
 ) -> bytes | None:
-    """The plot of a finding as it stood in an hour; null where its detector has none, or there is nothing to draw."""
+    """The chart of a finding in an hour; None if its detector has no chart, or there is no data. See `draw_finding`."""
     drawing = draw_finding(engine, detector, hour, identity, format)
     return drawing.content if drawing else None
 
@@ -106,10 +106,14 @@ def plot_finding(
 def draw_finding(
     engine: sa.Engine, detector: str, hour: datetime, identity: dict[str, Any], format: Format, folder: Path = FOLDER
 ) -> Drawing | None:
-    """As `plot_finding`, with the words for who can't see it.
+    """The chart of a finding in an hour, with its alternative text; None if there is no chart or no data.
+
+    Args:
+        identity: the key columns of the finding's resource.
+        folder: folder of the charts.
 
     Raises:
-        StreamwardenError: the file's header or SQL is wrong; one line that names it.
+        StreamwardenError: header or SQL of the chart is invalid; one line with the file.
     """
     file = folder / f"{detector}.sql"
     if not file.exists():
@@ -126,12 +130,16 @@ def draw_finding(
 
 
 def in_the_dark(svg: bytes) -> bytes:
-    """The same picture for a dark page: paper, ink, grid and the colours that would be too dim there."""
-    return re.sub(rb"#[0-9a-f]{6}", lambda colour: _DARK.get(colour[0].decode(), colour[0].decode()).encode(), svg)
+    """The SVG for a dark page: replaces the colors of background, text, grid, and of lines that are too dark."""
+    return re.sub(rb"#[0-9a-f]{6}", lambda color: _DARK.get(color[0].decode(), color[0].decode()).encode(), svg)
 
 
 def load_plot(file: Path) -> tuple[Header, str]:
-    """Header and SQL of a plot's file, checked."""
+    """Validated header, and SQL of a chart's file.
+
+    Raises:
+        StreamwardenError: the header is invalid; one line with file and key.
+    """
     raw, sql = read_header(file)
     try:
         return TypeAdapter(Header).validate_python(raw), sql
@@ -147,7 +155,7 @@ def _rows(engine: sa.Engine, file: Path, header: Header, sql: str, binds: dict[s
             columns, rows = result.keys(), [dict(row) for row in result.mappings()]
     except sa.exc.SQLAlchemyError as error:
         raise StreamwardenError(f"{shown(file)}: {str(getattr(error, 'orig', error)).splitlines()[0]}") from None
-    # Without rows too: a plot that can't be drawn is told before there is anything to draw.
+    # Checked even without rows, so that a mistake in a chart is reported before a finding needs it.
     needed = [*_COLUMNS[header.kind], *(["is_below"] if header.below else [])]
     if missing := [column for column in needed if column not in columns]:
         raise StreamwardenError(f"{shown(file)}: the select has no column {missing[0]}.")
@@ -171,16 +179,16 @@ def _lines(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Fi
     locator = AutoDateLocator(tz=UTC)
     panels[-1].xaxis.set_major_locator(locator)
     panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=UTC))
-    panels[-1].set_xlabel("UTC; shaded: the hour judged" if header.shades_hour else "UTC")
+    panels[-1].set_xlabel("UTC; shaded: evaluated hour" if header.shades_hour else "UTC")
     _legend(figure)
     return figure
 
 
 def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: int) -> int:
-    """Draws the series of one panel; colours go on from `number`, so that none stands for two things."""
+    """Draws the series of a panel; returns the next color number, so that no two series of a chart share a color."""
     series: dict[str, list[tuple[datetime, float]]] = {}
     for row in rows:
-        value = math.nan if row["value"] is None else float(row["value"])  # a gap in the line, not a 0
+        value = math.nan if row["value"] is None else float(row["value"])  # missing data is a gap in the line, not 0
         series.setdefault(row["series"], []).append((row["at"], value))
     known = _known(rows)
     scale, unit = _scaled(unit, max(map(abs, known), default=0))
@@ -188,23 +196,23 @@ def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: i
         points = _with_gaps(sorted(points, key=lambda point: point[0]))
         times, values = [at for at, _ in points], [value / scale for _, value in points]
         unknown = [math.isnan(value) for value in (math.nan, *values, math.nan)]
-        # A line of one point isn't seen.
+        # A line of one point is invisible, so isolated points get a marker.
         alone = [n for n in range(len(values)) if unknown[n] and not unknown[n + 1] and unknown[n + 2]]
         limit = name.startswith(LIMIT)
         axes.plot(
             times,  # type: ignore[arg-type]
             values,
-            color=LIMIT_COLOUR if limit else COLOURS[number % len(COLOURS)],
+            color=LIMIT_COLOR if limit else COLORS[number % len(COLORS)],
             linestyle=(0, (4, 3)) if limit else STROKES[number % len(STROKES)],
             linewidth=1.4 if limit else 1.8,
             marker="o" if alone and not limit else None,
             markersize=4,
             markevery=alone,
-            label=_short(_called(name)) + ("" if any(map(math.isfinite, values)) else f" ({NOT_KNOWN})"),
+            label=_short(_label(name)) + ("" if any(map(math.isfinite, values)) else f" ({NOT_KNOWN})"),
         )
         number += not limit
     axes.set_ylabel(unit if known else NOT_KNOWN)
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))  # never 1e7 in a corner
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))  # no scientific notation
     if min(known, default=0) >= 0:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=GRID, linewidth=0.7)
@@ -212,12 +220,12 @@ def _draw_lines(axes: Axes, unit: str, rows: Sequence[dict[str, Any]], number: i
 
 
 def _with_gaps(points: list[tuple[datetime, float]]) -> list[tuple[datetime, float]]:
-    """A line breaks where points are missing: more than three times as far apart as they are as a rule."""
+    """Inserts a gap where the distance of two points is more than three times the median distance."""
     steps = [after[0] - before[0] for before, after in pairwise(points)]
     if len(steps) < 2:
         return points
-    usual = sorted(steps)[len(steps) // 2]
-    gaps = [(at + usual, math.nan) for (at, _), step in zip(points, steps, strict=False) if step > 3 * usual]
+    median = sorted(steps)[len(steps) // 2]
+    gaps = [(at + median, math.nan) for (at, _), step in zip(points, steps, strict=False) if step > 3 * median]
     return sorted([*points, *gaps], key=lambda point: point[0])
 
 
@@ -244,15 +252,15 @@ def _stacked(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> 
         widths = [values.get(label, 0) / scale for label in labels]
         axes.barh(
             range(len(labels)), widths, left=left, height=0.62, label=_short(name), edgecolor="white",
-            color=COLOURS[number % len(COLOURS)], hatch=HATCHES[number % len(HATCHES)],
+            color=COLORS[number % len(COLORS)], hatch=HATCHES[number % len(HATCHES)],
         )  # fmt: skip
         left = [start + width for start, width in zip(left, widths, strict=True)]
     for name, values in limits.items():
         for number, (label, value) in enumerate(values.items()):
             at = labels.index(label)
             axes.plot(
-                [value / scale] * 2, [at - 0.42, at + 0.42], color=LIMIT_COLOUR, linestyle=(0, (4, 3)), linewidth=1.8,
-                label=_short(_called(name)) if number == 0 else "_",
+                [value / scale] * 2, [at - 0.42, at + 0.42], color=LIMIT_COLOR, linestyle=(0, (4, 3)), linewidth=1.8,
+                label=_short(_label(name)) if number == 0 else "_",
             )  # fmt: skip
     axes.set_yticks(range(len(labels)), [_short(label) for label in labels])
     axes.invert_yaxis()
@@ -309,14 +317,14 @@ def _dress(axes: Axes, title: str) -> None:
 
 
 def _legend(figure: Figure) -> None:
-    """Below the plot: on a phone there is no room beside it."""
+    """Places the legend below the chart, because a phone is too narrow for one next to it."""
     longest = max(len(label) for axes in figure.axes for label in axes.get_legend_handles_labels()[1])
     ncols = 3 if longest <= THIRD_CHARACTERS else 2
     figure.legend(loc="outside lower left", ncols=ncols, frameon=False, labelcolor=INK, fontsize=9, handlelength=2.8)
 
 
 def _scaled(unit: str, largest: float) -> tuple[float, str]:
-    """Divisor and name of the unit that suits the largest value."""
+    """Divisor and name of the unit that fits the largest value."""
     if unit == "seconds" and largest >= 300:
         return (3600.0, "hours") if largest >= 7200 else (60.0, "minutes")
     if unit not in _BYTES or largest < 1024:
@@ -325,7 +333,7 @@ def _scaled(unit: str, largest: float) -> tuple[float, str]:
     return 1024.0**power, ("B", "KiB", "MiB", "GiB", "TiB")[power] + _BYTES[unit]
 
 
-def _called(series: str) -> str:
+def _label(series: str) -> str:
     return series.removeprefix(LIMIT)
 
 
@@ -338,19 +346,19 @@ def _wrapped(text: str, width: int = CELL_CHARACTERS) -> str:
 
 
 def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
-    """The picture in a sentence or two: what each series ends with."""
+    """Alternative text of a chart: title, hour, and the last value of each series."""
     begin = f"{header.title}, hour {moment(hour)}."
     if header.kind == "table":
         return f"{begin} Table of {len(rows)} rows: {', '.join(readable(column, None)[0] for column in rows[0])}."
     name = "series" if header.kind == "lines" else "label"
     last = {(row[name], row["series"]): row for row in rows}
-    said = []
+    values = []
     for (label, series), row in list(last.items())[:10]:
         value, panel = row["value"], header.below if header.below and row["is_below"] else header
         scale, unit = _scaled(panel.unit, abs(float(value or 0)))
         figure = NOT_KNOWN if value is None else f"{_rounded(float(value) / scale)} {unit}"
-        said.append(f"{clean(_called(series) if label == series else f'{label}, {_called(series)}')} {figure}")
-    return f"{begin} {'Last values' if header.kind == 'lines' else 'Values'}: {'; '.join(said)}."
+        values.append(f"{clean(_label(series) if label == series else f'{label}, {_label(series)}')} {figure}")
+    return f"{begin} {'Last values' if header.kind == 'lines' else 'Values'}: {'; '.join(values)}."
 
 
 def _rounded(value: float) -> str:
@@ -361,7 +369,7 @@ def _rendered(figure: Figure, format: Format, alt: str) -> bytes:
     out = io.BytesIO()
     if format == "png":
         figure.savefig(out, format="png", dpi=DOTS_PER_INCH)
-        # A plot has few colours: with a palette it weighs a fifth, which mail likes.
+        # Charts have few colors: with a palette, the file is a fifth as large.
         with Image.open(out) as picture:
             small = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
         out = io.BytesIO()
@@ -369,6 +377,6 @@ def _rendered(figure: Figure, format: Format, alt: str) -> bytes:
         return out.getvalue()
     figure.savefig(out, format="svg", metadata={"Date": None})
     svg = out.getvalue().decode()
-    svg = svg[svg.index("<svg") :]  # without the document's head it can stand inside a page
-    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), svg)  # a tenth of a point isn't seen
+    svg = svg[svg.index("<svg") :]  # without the XML header, the SVG can be embedded in a page
+    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), svg)  # one decimal is enough
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1).encode()

@@ -1,4 +1,4 @@
-"""`streamwarden backtest`: a detector over past hours."""
+"""`streamwarden backtest`: evaluates a detector on past hours."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 def backtest(
     detector_id: DetectorArgument,
     start: Annotated[str, typer.Option("--from", help="First hour, UTC, e.g. 2026-11-01T00:00.")],
-    end: Annotated[str | None, typer.Option("--to", help="Hour after the last one; without it, all up to now.")] = None,
+    end: Annotated[str | None, typer.Option("--to", help="Hour after the last one; default: the current hour.")] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A parameter to try, name=value (repeatable).")
+        list[str] | None, typer.Option("--set", help="Parameter to try, name=value (repeatable).")
     ] = None,
     sql: Annotated[
-        Path | None, typer.Option("--sql", help="A file with the rule as changed: try it.", exists=True, dir_okay=False)
+        Path | None, typer.Option("--sql", help="File with a changed detector to try.", exists=True, dir_okay=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Run a detector over past hours, as changed too; show which tickets that changes. Files nothing."""
+    """Evaluate a detector on past hours, and with changes; show which tickets differ. Writes no tickets."""
     from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
     from streamwarden.detectors import backtest as backtests
     from streamwarden.detectors import load
@@ -69,14 +69,14 @@ def _print_backtest(result: Backtest, settings: list[str], reopen_within: timede
         *("resource_name", "in force", escape(f"with {tried}"), "difference")[:shown], box=None, pad_edge=False
     )
     differences = result.differences()
-    told = [difference for difference in differences if difference.is_one] if settings else differences
-    for difference in told:
+    changed = [difference for difference in differences if difference.is_one] if settings else differences
+    for difference in changed:
         tickets = _stretch(difference.in_force), _stretch(difference.tried)
         table.add_row(*(escape(clean(difference.resource_name)), *tickets, difference.words)[:shown])
     if table.row_count:
         out.print(table, "")
-    if same := len(differences) - len(told):
-        out.print(f"{same:,} ticket{'' if same == 1 else 's'} would have been the same")
+    if same := len(differences) - len(changed):
+        out.print(f"{same:,} ticket{'' if same == 1 else 's'} unchanged")
     out.print(f"in force: {_in_figures(result.in_force, reopen_within)}", soft_wrap=True)
     if settings:
         out.print(f"with {escape(tried)}: {_in_figures(result.tried, reopen_within)}", soft_wrap=True)
@@ -97,6 +97,6 @@ def _in_figures(outcome: Outcome, reopen_within: timedelta) -> str:
     tickets, reopened = outcome.tickets(reopen_within)
     return (
         f"{tickets:,} ticket{'' if tickets == 1 else 's'}{f' (reopened {reopened} times)' if reopened else ''},"
-        f" {outcome.hours_of('firing'):,} h in alarm, {outcome.hours_of('unknown'):,} h couldn't be judged"
+        f" {outcome.hours_of('firing'):,} h firing, {outcome.hours_of('unknown'):,} h not evaluated"
         f" (resources: {len(outcome.resources):,})"
     )

@@ -75,7 +75,7 @@ def size() -> None:
             f"{each.bytes_per_row:,.0f} B" if each.bytes_per_row else "",
             f"{each.rows_per_day:,.0f}" if each.rows_per_day else "",
             _megabytes(a_day),
-            f"{each.days} d" if each.days else "for good",
+            f"{each.days} d" if each.days else "unlimited",
             _megabytes(each.full_bytes),
         )
     held, full = sum(each.held_bytes for each in sizes), sum(each.full_bytes or each.held_bytes for each in sizes)

@@ -1,4 +1,4 @@
-"""`streamwarden whatif`: would the brokers bear it? By the 95th percentile of their last 7 days."""
+"""`streamwarden whatif`: whether brokers have the capacity for a change, by the 95th percentile of 7 days."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamwarden.cli.shared import out
 from streamwarden.rendering.readable import readable
 from streamwarden.store.queries import Row, ask
 
-app = typer.Typer(help="What a change would do to the brokers.", no_args_is_help=True)
+app = typer.Typer(help="Estimate the effect of a change on brokers.", no_args_is_help=True)
 _MOST, _MOST_PARTITIONS = 0.8, 4000
 _COLUMNS = (
     ("CPU", "cpu_ratio", "cpu_after_ratio"), ("bytes in", "bytes_in_per_second", "bytes_in_after_per_second"),
@@ -24,19 +24,19 @@ _COLUMNS = (
 
 @app.callback()
 def _group() -> None:
-    """One command so far; without this it would have no name."""
+    """Makes Typer keep the command's name although it is the only one."""
 
 
 @app.command()
 def topic(
     cluster: Annotated[str, typer.Option(help="Kafka cluster.")],
-    partitions: Annotated[int, typer.Option(min=1, help="Its partitions.")],
-    mb_per_second: Annotated[float, typer.Option(min=0, help="Megabytes (10⁶ bytes) produced a second, at its peak.")],
+    partitions: Annotated[int, typer.Option(min=1, help="Number of partitions.")],
+    mb_per_second: Annotated[float, typer.Option(min=0, help="Peak produce rate in MB/s (10⁶ bytes).")],
     replicas: Annotated[int, typer.Option(min=1, help="Replicas of each partition.")] = 3,
-    readers: Annotated[int, typer.Option(min=0, help="Groups that read all of it.")] = 1,
-    retention_hours: Annotated[float, typer.Option(min=0, help="How long its records are kept.")] = 168,
+    readers: Annotated[int, typer.Option(min=0, help="Number of consumer groups that read the whole topic.")] = 1,
+    retention_hours: Annotated[float, typer.Option(min=0, help="Retention in hours.")] = 168,
 ) -> None:
-    """Would the brokers of a cluster bear one topic more?"""
+    """Check whether the brokers of a cluster have the capacity for one more topic."""
     from rich.table import Table
 
     with shared.warehouse().connect() as connection:
@@ -45,7 +45,7 @@ def topic(
             readers=readers, bytes_per_second=mb_per_second * 1e6, retention_hours=retention_hours,
         )  # fmt: skip
     if not brokers:
-        raise StreamwardenError(f"--cluster {cluster}: no broker of it was gathered in the newest hour.")
+        raise StreamwardenError(f"--cluster {cluster}: has no brokers in the newest gathered hour.")
     table = Table("broker", box=None, pad_edge=False)
     for heading, _, _ in _COLUMNS:
         table.add_column(heading, justify="right")
@@ -59,25 +59,32 @@ def topic(
 
 
 def verdict(brokers: list[Row], replicas: int) -> list[str]:
-    """What speaks against it; what isn't known; else that nothing does."""
+    """A sentence for each limit that is exceeded and for each broker with unknown metrics.
+
+    Args:
+        brokers: rows of `plans/whatif_topic`.
+        replicas: replication factor of the new topic.
+    """
     lines = []
     if replicas > len(brokers):
-        lines.append(f"It wants {replicas} replicas, the cluster has {len(brokers)} brokers.")
+        lines.append(f"The topic needs {replicas} replicas; the cluster has {len(brokers)} brokers.")
     for row in brokers:
         name = f"Broker {row['broker_id']}"
         for heading, column in (("CPU", "cpu"), ("network", "network"), ("open files", "open_files")):
             after, one_lost = row[f"{column}_after_ratio"], row[f"{column}_one_lost_ratio"]
             if _above(after, _MOST):
-                lines.append(f"{name}: {heading} {readable('cpu_ratio', after)[1]}, more than 80 %.")
+                lines.append(f"{name}: {heading} {readable('cpu_ratio', after)[1]}, above the limit of 80 %.")
             elif _above(one_lost, _MOST):
-                lines.append(f"{name}: {heading} {readable('cpu_ratio', one_lost)[1]} if a peer is lost.")
+                lines.append(f"{name}: {heading} {readable('cpu_ratio', one_lost)[1]} if another broker fails.")
         if row["usable_after_bytes"] is not None and row["usable_after_bytes"] <= 0:
-            lines.append(f"{name}: its disk is full before the retention is.")
+            lines.append(f"{name}: its disk fills up before the retention is reached.")
         if _above(row["partitions_after"], _MOST_PARTITIONS):
-            lines.append(f"{name}: {readable('partitions', row['partitions_after'])[1]} partitions; 4,000 are many.")
+            lines.append(
+                f"{name}: {readable('partitions', row['partitions_after'])[1]} partitions, above the limit of 4,000."
+            )
         if unknown := [heading for heading, now, _ in _COLUMNS if row[now] is None]:
-            lines.append(f"{name}: not known: {', '.join(unknown)}.")
-    return lines or ["Nothing that is known speaks against it."]
+            lines.append(f"{name}: unknown: {', '.join(unknown)}.")
+    return lines or ["The brokers have the capacity."]
 
 
 def _above(value: float | None, limit: float) -> bool:

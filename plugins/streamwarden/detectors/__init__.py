@@ -1,6 +1,6 @@
-"""Detectors: one SQL file each under `sql/detectors/<subject>/<id>.sql`, judged here for one hour at a time.
+"""Detectors: one SQL file each, `sql/detectors/<subject>/<id>.sql`, evaluated for one hour at a time.
 
-`load_detectors` reads the headers (an unknown key is an error), `evaluate` runs one detector and stores what it said.
+`load_detectors` reads the headers (an unknown key is an error), `evaluate` runs a detector and stores its findings.
 """
 
 from streamwarden.detectors.evaluate import DetectorRun, evaluate, findings

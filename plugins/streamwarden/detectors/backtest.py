@@ -1,7 +1,7 @@
-"""Backtests: a detector over past hours of the warehouse, as it is in force and as it is tried. Stores nothing.
+"""Backtests: evaluate a detector on past hours of the warehouse, as configured and with changes. Store nothing.
 
-Tried are other parameters, or a changed rule. Both are run on one read-only snapshot, and what differs between their
-tickets is told: a threshold is argued with figures. The config's exceptions count, as in `evaluate`.
+A change is other parameters, or another SQL file. Both variants run on one read-only snapshot, and the differences
+between their tickets are returned. The config's exceptions apply, as in `evaluate`.
 """
 
 from __future__ import annotations
@@ -26,29 +26,31 @@ from streamwarden.detectors.resources import Resource
 from streamwarden.rendering.readable import moment, span
 
 Progress = Callable[[int, int], None]
-"""Called after each hour: hours done, hours in all."""
+"""Called after each hour with the number of evaluated hours and of all hours."""
 Params = Mapping[str, ParameterValue]
 
 
 @dataclass
 class Outcome:
-    """What came of all hours with one rule and one set of parameters."""
+    """Result of all hours with one detector and one set of parameters."""
 
     detector: Detector
     params: Params
     resources: dict[str, Resource] = field(default_factory=dict)
-    """By their keys, as they were seen first."""
+    """By key, as first seen."""
     resource_names: dict[str, str] = field(default_factory=dict)
     """By fingerprint."""
     histories: dict[str, dict[datetime, Status]] = field(default_factory=dict)
+    """Status of each hour, by fingerprint."""
     episodes: dict[str, tuple[Episode, ...]] = field(default_factory=dict)
+    """Tickets by fingerprint, in order of time."""
 
     def hours_of(self, status: Status) -> int:
-        """Hours of resources with a status."""
+        """Number of hours with a status, summed over resources."""
         return sum(found == status for history in self.histories.values() for found in history.values())
 
     def tickets(self, reopen_within: timedelta) -> tuple[int, int]:
-        """Tickets opened, and how many times one was reopened because the finding was soon back."""
+        """Number of opened tickets, and of reopenings: the finding fired again within `reopen_within`."""
         total = sum(map(len, self.episodes.values()))
         reopened = sum(
             earlier.closed is not None and later.since - earlier.closed <= reopen_within
@@ -60,7 +62,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Difference:
-    """A ticket of one finding under both sets of parameters; null: there is none."""
+    """A ticket of a finding with both variants; None: the variant has no ticket."""
 
     fingerprint: str
     resource_name: str
@@ -69,24 +71,24 @@ class Difference:
 
     @property
     def is_one(self) -> bool:
-        """Whether the other parameters change anything about it."""
+        """Whether the change affects the ticket."""
         return self.in_force != self.tried
 
     @property
     def words(self) -> str:
-        """What the other parameters change, for people."""
+        """The effect of the change on the ticket, in words."""
         if self.in_force is None:
             return "opens"
         if self.tried is None:
-            return "stays shut"
+            return "is not opened"
         parts = [_shift("opens", self.in_force.opened, self.tried.opened)]
         parts.append(_shift("closes", self.in_force.closed, self.tried.closed))
-        return ", ".join(filter(None, parts)) or "the same"
+        return ", ".join(filter(None, parts)) or "unchanged"
 
 
 @dataclass(frozen=True)
 class Backtest:
-    """The hours that were run and what came of them."""
+    """The evaluated hours and the outcome of both variants."""
 
     detector: str
     start: datetime
@@ -98,11 +100,11 @@ class Backtest:
 
     @property
     def hours_asked(self) -> int:
-        """Hours between start and end."""
+        """Number of hours between start and end."""
         return (self.end - self.start) // HOUR
 
     def differences(self) -> list[Difference]:
-        """Every ticket of either outcome, by resource and time; those that overlap in time are one."""
+        """All tickets of both outcomes, ordered by resource and time; tickets that overlap in time are paired."""
         resources = self.in_force.resource_names | self.tried.resource_names
         return [
             Difference(fingerprint, resource_name, in_force, tried)
@@ -114,7 +116,7 @@ class Backtest:
 
 
 def parse_settings(detector: Detector, texts: Iterable[str]) -> dict[str, ParameterValue]:
-    """Parameters as people set them on the command line, `name=value`.
+    """Parameters from `name=value` on the command line.
 
     Raises:
         StreamwardenError: a text without `=`; names and types are checked by `Detector.with_params`.
@@ -133,12 +135,12 @@ def backtest(
     engine: sa.Engine, config: Config, detector: Detector, start: datetime, end: datetime, *,
     tried: tuple[Detector, Params] | None, progress: Progress,
 ) -> Backtest:  # fmt: skip
-    """Runs a detector over the hours of [start, end) that the warehouse has, as in force and as tried.
+    """Evaluates a detector for the hours of [start, end) that the warehouse has, as configured and as tried.
 
-    What was in alarm before `start` isn't known here: it opens in the first hour.
+    A finding that was already firing before `start` opens a ticket in the first hour.
 
     Raises:
-        StreamwardenError: the warehouse has none of the hours, or the detector fails in one; one line.
+        StreamwardenError: the warehouse has none of the hours, or the detector fails for one; one line.
     """
     if start >= end:
         raise StreamwardenError(f"--from {moment(start)}: must be before --to {moment(end)}.")
@@ -153,7 +155,7 @@ def backtest(
         complete = complete_hours(connection, start)
         for number, hour in enumerate(hours, start=1):
             for outcome in outcomes:
-                _judge(connection, config, hour, outcome)
+                _evaluate(connection, config, hour, outcome)
             progress(number, len(hours))
     gone_hours = [hour for hour in hours if detector.apps and all((app, hour) in complete for app in detector.apps)]
     for outcome in outcomes:
@@ -162,7 +164,7 @@ def backtest(
 
 
 def for_scripts(result: Backtest, reopen_within: timedelta) -> dict[str, Any]:
-    """A backtest as JSON has it: times in ISO 8601, UTC."""
+    """A backtest as JSON-serializable values; times in ISO 8601, UTC."""
     return {
         "detector": result.detector,
         "from": result.start.isoformat(),
@@ -190,7 +192,7 @@ def _metrics(outcome: Outcome, reopen_within: timedelta) -> dict[str, Any]:
         "params": dict(outcome.params),
         "tickets": tickets,
         "reopened": reopened,
-        "hours_in_alarm": outcome.hours_of("firing"),
+        "hours_firing": outcome.hours_of("firing"),
         "hours_not_evaluated": outcome.hours_of("unknown"),
     }
 
@@ -207,7 +209,7 @@ def _episode(episode: Episode | None) -> dict[str, str | None] | None:
 
 
 def spans(hours: Iterable[datetime]) -> list[tuple[datetime, datetime]]:
-    """Hours in order as half-open stretches without a break."""
+    """Contiguous half-open spans of sorted hours."""
     found: list[tuple[datetime, datetime]] = []
     for hour in hours:
         if found and found[-1][1] == hour:
@@ -218,19 +220,19 @@ def spans(hours: Iterable[datetime]) -> list[tuple[datetime, datetime]]:
 
 
 def spans_in_words(hours: Iterable[datetime], most: int = 3) -> str:
-    """The same for people, the newest few."""
+    """The newest `most` spans of sorted hours, in words."""
     found = spans(hours)
     words = [f"{start:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M}" for start, end in found[-most:]]
-    before = f"{len(found) - most} stretches, the newest: " if len(found) > most else ""
+    before = f"{len(found) - most} spans, the newest: " if len(found) > most else ""
     return f"{before}{', '.join(words)} UTC"
 
 
-def _judge(connection: sa.Connection, config: Config, hour: datetime, outcome: Outcome) -> None:
+def _evaluate(connection: sa.Connection, config: Config, hour: datetime, outcome: Outcome) -> None:
     detector = outcome.detector
-    for said in evaluated_rows(connection, detector, hour, config, outcome.params, outcome.resources):
-        fingerprint = fingerprint_of(detector.id, said.resource)
-        status = "ok" if said.excepted else verdict_of(detector, said.row["reason"], said.resource).status
-        outcome.resource_names[fingerprint] = said.resource.name
+    for one in evaluated_rows(connection, detector, hour, config, outcome.params, outcome.resources):
+        fingerprint = fingerprint_of(detector.id, one.resource)
+        status = "ok" if one.excepted else verdict_of(detector, one.row["reason"], one.resource).status
+        outcome.resource_names[fingerprint] = one.resource.name
         outcome.histories.setdefault(fingerprint, {})[hour] = status
 
 
@@ -246,16 +248,16 @@ def _loaded_hours(connection: sa.Connection, detector: Detector, start: datetime
     loaded = list(connection.execute(_LOADED, {"apps": list(detector.apps)}).scalars())
     hours = [hour for hour in loaded if start <= hour < end]
     if not hours:
-        has = f"it has {spans_in_words(loaded)}" if loaded else "it has none yet"
+        has = f"the warehouse has {spans_in_words(loaded)}" if loaded else "the warehouse has none yet"
         raise StreamwardenError(
-            f"{detector.id}: no hour from {moment(start)} to {moment(end)} is in the warehouse with all that it reads"
-            f" (gathered by {', '.join(detector.apps) or 'no app'}); {has}."
+            f"{detector.id}: the warehouse has no hour from {moment(start)} to {moment(end)} in which the apps"
+            f" {', '.join(detector.apps)} loaded their tables; {has}."
         )
     return hours
 
 
 def _pairs(in_force: Iterable[Episode], tried: Iterable[Episode]) -> list[tuple[Episode | None, Episode | None]]:
-    """Episodes of both in order of time; two that overlap are a pair, and each is in one pair only."""
+    """Pairs of overlapping episodes of both variants, and single episodes, in order of time."""
     left = list(tried)
     pairs: list[tuple[Episode | None, Episode | None]] = []
     for episode in in_force:
@@ -287,7 +289,7 @@ def _scalar(text: str) -> ParameterValue:
     return value if isinstance(value, bool | int | float) else text
 
 
-# Hundreds of hours with one statement: to plan a large one costs more than to run it for a fleet of hundreds.
+# The statement runs hundreds of times, and planning a large one takes longer than running it.
 _PLAN_ONCE = sa.text("set local plan_cache_mode = force_generic_plan")
 _LOADED = sa.text("""
     select hour from detect.load

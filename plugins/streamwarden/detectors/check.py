@@ -15,13 +15,13 @@ from streamwarden.detectors.resources import KINDS
 from streamwarden.rendering.templates import names_in
 
 MAX_WORDS = 25
-"""Of a sentence that people read; a value counts as one word."""
+"""Limit of words in a sentence that people read; a value counts as one word."""
 MAX_TITLE = 60
 HEADINGS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
 
 
 def problems(detector: Detector) -> Iterator[str]:
-    """What does not fit, most basic first; each names its key."""
+    """A line for each mistake in header and SQL, with its key; the most basic first."""
     if detector.resource_kind not in KINDS:
         yield f"resource_kind: {detector.resource_kind}: no kind of resource; there are: {', '.join(KINDS)}."
         return
@@ -34,7 +34,7 @@ def problems(detector: Detector) -> Iterator[str]:
 
 
 def text_problems(detector: Detector) -> Iterator[str]:
-    """Texts that break the rules for what people read; each names its key."""
+    """A line for each text that violates the style rules for messages, with its key."""
     if len(detector.title) > MAX_TITLE:
         yield f"title: {len(detector.title)} characters; at most {MAX_TITLE}."
     missing = [name for name in HEADINGS if not re.search(rf"^\s*## {name}$", detector.runbook, re.MULTILINE)]

@@ -44,7 +44,8 @@ class OpenFinding:
     """Not open: the hour that closed it last, and the newest clean hour."""
     episodes: tuple[Episode, ...] = ()
     is_current: bool = True
-    """Its last alarm is of the newest hour that its detector judged: only such an hour opens, reopens, or tells."""
+    """Whether it fired in the newest evaluated hour of its detector: only then a ticket is opened, reopened, or
+    commented."""
 
     def closes(self, opened_hour: datetime) -> tuple[datetime, CloseReason] | None:
         """Hour and reason that close a ticket opened at `opened_hour`. Without a clean hour since then, it stays."""
@@ -92,17 +93,17 @@ def open_findings(connection: sa.Connection, detectors: Mapping[str, Detector], 
     start = newest - LOOK_BACK
     complete = _complete_hours(connection, detectors, start)
     found = []
-    judged = connection.execute(_NEWEST, {"start": start, "detectors": list(detectors)})
-    newest_of: dict[str, datetime] = dict(judged.tuples().all())
+    newest_hours = connection.execute(_NEWEST, {"start": start, "detectors": list(detectors)})
+    newest_of: dict[str, datetime] = dict(newest_hours.tuples().all())
     rows = connection.execute(_HISTORIES, {"start": start, "newest": newest, "detectors": list(detectors)})
     for fingerprint, detector_id, hours, statuses, opened_hour in rows:
         present: dict[datetime, Status] = dict(zip(hours, statuses, strict=True))
         gone: dict[datetime, Status] = {h: "gone" for h in complete.get(detector_id, ()) if h not in present}
         history = sorted((present | gone).items())
         open_before = opened_hour if opened_hour and opened_hour < start else None
-        standing = replay(fingerprint, detectors[detector_id], history, open_before)
-        is_current = standing.last_firing_hour == newest_of.get(detector_id)
-        found.append(replace(standing, is_current=is_current))
+        finding = replay(fingerprint, detectors[detector_id], history, open_before)
+        is_current = finding.last_firing_hour == newest_of.get(detector_id)
+        found.append(replace(finding, is_current=is_current))
     return found
 
 
@@ -110,10 +111,10 @@ def _complete_hours(
     connection: sa.Connection, detectors: Mapping[str, Detector], start: datetime
 ) -> dict[str, list[datetime]]:
     """By detector id: evaluated hours with complete sources. A resource that is absent then was deleted."""
-    judged = connection.execute(_JUDGED, {"start": start, "detectors": list(detectors)})
+    evaluated = connection.execute(_EVALUATED, {"start": start, "detectors": list(detectors)})
     complete = complete_hours(connection, start)
     hours: dict[str, list[datetime]] = {}
-    for detector, hour in judged:
+    for detector, hour in evaluated:
         apps = detectors[detector].apps
         if apps and all((app, hour) in complete for app in apps):
             hours.setdefault(detector, []).append(hour)
@@ -150,11 +151,12 @@ _NEWEST = sa.text("""
     select detector, max(hour) from detect.detector_run
     where hour >= :start and status = 'evaluated' and detector = any(:detectors)
     group by detector""")
-_JUDGED = sa.text("""
+_EVALUATED = sa.text("""
     select detector, hour from detect.detector_run
     where hour >= :start and status = 'evaluated' and detector = any(:detectors)""")
-# `missing` means that the other side does not have it, which is a response; `refused` and `late` are not. Nor is a source
-# that was requested too late: what it does not list now may have existed in the hour.
+# `missing` means that the source responded and does not have the data; after `refused` and `late` it is unknown.
+# A source that only reports current values and was read too late does not count: what it does not list now may have
+# existed in the hour.
 _COMPLETE = sa.text(f"""
     select c.app, c.hour from detect.coverage as c
     inner join detect.load as l on c.hour = l.hour and c.app = l.app and l.status = 'loaded'

@@ -1,4 +1,4 @@
-"""Judges one hour with one detector and stores every finding, with its figures, its words and the SQL's checksum."""
+"""Evaluates one detector for one hour and stores the findings, with metrics, messages, and the checksum of the SQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Params = Mapping[str, ParameterValue]
 
 @dataclass(frozen=True)
 class DetectorRun:
-    """What came of judging one hour: `status` is judged, blocked (its tables weren't loaded) or failed."""
+    """Result of evaluating an hour: `status` is evaluated, blocked (tables were not loaded), or failed."""
 
     detector: str
     status: str
@@ -39,18 +39,18 @@ class DetectorRun:
     ok: int = 0
     unknown: int = 0
     blocked_by: tuple[str, ...] = ()
-    """Apps that its tables lack."""
+    """Apps that have not loaded the tables that the detector reads."""
 
     @property
     def findings(self) -> int:
-        """How many it made."""
+        """Number of findings of all statuses."""
         return self.firing + self.ok + self.unknown
 
 
 def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Config) -> DetectorRun:
     """Runs a detector for an hour and replaces its evaluations of that hour, in one transaction.
 
-    A detector whose tables weren't loaded for the hour is blocked: it says nothing, and what it said before stays.
+    If tables of the detector were not loaded for the hour, it is blocked: earlier evaluations of the hour stay.
     """
     params = detector.params_in_force(config)
     started = time.monotonic()
@@ -77,40 +77,40 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
 def findings(
     connection: sa.Connection, detector: Detector, hour: datetime, config: Config, params: Params
 ) -> list[Finding]:
-    """What a detector says of every thing in an hour, the config's exceptions heeded; nothing is stored.
+    """The findings of a detector for all resources of an hour, with the config's exceptions. Stores nothing.
 
     Raises:
-        StreamwardenError: PostgreSQL refuses the SQL, or a row isn't what a detector may say; one line.
+        StreamwardenError: PostgreSQL rejects the SQL, or a row is invalid; one line.
     """
     found: list[Finding] = []
-    for said in evaluated_rows(connection, detector, hour, config, params, {}):
-        if said.excepted:
-            message = f"The config leaves it out: {said.excepted}."
-            found.append(Finding(detector.id, said.resource, EXCEPTED, "ok", None, {}, message))
+    for one in evaluated_rows(connection, detector, hour, config, params, {}):
+        if one.excepted:
+            message = f"Excluded by the config: {one.excepted}."
+            found.append(Finding(detector.id, one.resource, EXCEPTED, "ok", None, {}, message))
         else:
-            found.append(make_finding(detector, said.row, said.resource, said.params, _context(config, said.resource)))
+            found.append(make_finding(detector, one.row, one.resource, one.params, _context(config, one.resource)))
     return found
 
 
 @dataclass(frozen=True)
 class EvaluatedRow:
-    """What a detector's SQL says of a thing in an hour, by the parameters that hold for it."""
+    """A row of a detector's SQL about a resource, and the parameters that apply to the resource."""
 
     resource: Resource
     row: Row
     params: Params
     excepted: str = ""
-    """Why the config leaves the thing out, where it does."""
+    """The reason of the exception, if the config excludes the resource; else empty."""
 
 
 def evaluated_rows(
     connection: sa.Connection, detector: Detector, hour: datetime, config: Config, params: Params,
     known: dict[str, Resource],
 ) -> Iterator[EvaluatedRow]:  # fmt: skip
-    """A detector's rows of an hour, the config's exceptions heeded.
+    """A detector's rows of an hour, with the config's exceptions.
 
     Args:
-        known: things that needn't be asked for; those of this hour are added.
+        known: a cache of resources by key; the resources of this hour are added.
     """
     rows = _by_key(detector, run(connection, detector, hour, params))
     if unknown := {key: row for key, row in rows.items() if key not in known}:
@@ -133,7 +133,7 @@ def evaluated_rows(
 
 
 def exceptions_of(detector: Detector, config: Config) -> Sequence[DetectorException]:
-    """What the config makes an exception of, in its order: the first that matches counts."""
+    """The config's exceptions of a detector, in order: the first that matches a resource applies."""
     settings = config.detectors.get(detector.id)
     return settings.exceptions if settings else ()
 
@@ -142,7 +142,7 @@ def run(connection: sa.Connection, detector: Detector, hour: datetime, params: P
     """The rows of a detector's SQL for an hour.
 
     Raises:
-        StreamwardenError: PostgreSQL refuses the SQL; file, line and column, and the line as excerpt.
+        StreamwardenError: PostgreSQL rejects the SQL; with file, line, and column, and the line as excerpt.
     """
     statement = _positional(detector.sql)
     values: dict[str, Any] = {"hour": hour, **params}
@@ -192,15 +192,15 @@ def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
 def _resources(
     connection: sa.Connection, detector: Detector, hour: datetime, rows: Mapping[str, Row]
 ) -> dict[str, Resource]:
-    """The things of the rows, with what the warehouse knows of them: name, owner, application."""
+    """The resources of rows, by key, with name, owner, and application from the warehouse."""
     known = connection.execute(
         _RESOURCES, {"hour": hour, "kind": detector.resource_kind, "keys": list(rows)}
     ).mappings()
-    said = {row["key"]: row for row in known}
+    by_key = {row["key"]: row for row in known}
     resources = {}
     for key, row in rows.items():
         columns = {column: str(row[column]) for column in detector.identity}
-        own = said.get(key)
+        own = by_key.get(key)
         name = own["name"] if own else "/".join(v for c, v in columns.items() if c not in ("account", "region"))
         resources[key] = Resource(
             detector.resource_kind, columns, name, own["owner"] if own else None, own["application"] if own else None
@@ -222,7 +222,7 @@ def _context(config: Config, resource: Resource) -> dict[str, Any]:
 
 
 def sync_config(connection: sa.Connection, config: Config) -> None:
-    """Puts the config's `owners` and `latency_targets` where SQL finds them."""
+    """Writes the config's `owners` and `latency_targets` to the tables that SQL reads."""
     owners = [(n, one.key_pattern, one.owner) for n, one in enumerate(config.owners)]
     targets = [(n, one.key_pattern, one.seconds) for n, one in enumerate(config.latency_targets)]
     _sync(connection, "detect.owner", "owner", owners)
@@ -230,11 +230,11 @@ def sync_config(connection: sa.Connection, config: Config) -> None:
 
 
 _RUN: dict[str, bool] = {}
-"""Patterns that PostgreSQL was asked for, and whether it runs them."""
+"""Checked patterns, and whether PostgreSQL accepts them."""
 
 
 def _runs(connection: sa.Connection, table: str, pattern: str) -> bool:
-    """Whether PostgreSQL runs a pattern; one that it refuses is left out, with a warning, and stops no detector."""
+    """Whether PostgreSQL accepts a pattern. A rejected one is logged and ignored, so that it fails no detector."""
     if pattern not in _RUN:
         try:
             with connection.begin_nested():
@@ -243,13 +243,13 @@ def _runs(connection: sa.Connection, table: str, pattern: str) -> bool:
         except sa.exc.DBAPIError as error:
             if not isinstance(error.orig, psycopg.errors.InvalidRegularExpression):
                 raise
-            log.warning("%s: key_pattern %r is left out: %s", table, pattern, str(error.orig).splitlines()[0])
+            log.warning("%s: key_pattern %r is ignored: %s", table, pattern, str(error.orig).splitlines()[0])
             _RUN[pattern] = False
     return _RUN[pattern]
 
 
 def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[tuple[int, str, str | float]]) -> None:
-    """Replaces what a table of patterns has, where that isn't what is wanted."""
+    """Replaces the rows of a table of patterns if they differ from `wanted`: (position, pattern, value)."""
     names = f"position, key_pattern, {column}"
     wanted = [one for one in wanted if _runs(connection, table, one[1])]
     has = connection.execute(sa.text(f"select {names} from {table} order by position")).all()  # noqa: S608 our own names
@@ -265,14 +265,14 @@ def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[t
 
 
 def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> dict[str, str]:
-    """By app that a detector reads and that the hour lacks: why."""
+    """The apps of a detector that have not loaded the hour, each with a message."""
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
         {"hour": hour, "apps": list(detector.apps)},
     )
     known = {app: (status, error) for app, status, error in loads}
     return {
-        app: f"app {app} failed: {known[app][1]}" if app in known else f"app {app} hasn't loaded this hour"
+        app: f"app {app} failed: {known[app][1]}" if app in known else f"app {app} has not loaded this hour"
         for app in detector.apps
         if app not in known or known[app][0] != "loaded"
     }
@@ -313,7 +313,7 @@ def _store(
 
 
 def store_findings(connection: sa.Connection, found: Sequence[Finding], hour: datetime, evaluated_at: datetime) -> None:
-    """Puts findings into `detect.evaluation`, in one statement: a trigger looks at what is said of all at once."""
+    """Copies findings into `detect.evaluation`, in one statement, because a trigger processes all of them at once."""
     rows = [finding.to_row() | {"hour": hour, "evaluated_at": evaluated_at} for finding in found]
     if rows:
         raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
@@ -326,7 +326,7 @@ def store_findings(connection: sa.Connection, found: Sequence[Finding], hour: da
 def _note_exceptions(
     connection: sa.Connection, detector: Detector, hour: datetime, config: Config, found: Sequence[Finding]
 ) -> None:
-    """What each exception matched, so that one that matches nothing can be told."""
+    """Stores how many resources each exception matched, to show those that match none."""
     exceptions = exceptions_of(detector, config)
     rules = [exception.rule for exception in exceptions]
     connection.execute(
@@ -378,8 +378,8 @@ _DETECTOR_RUN = sa.text("""
       status = excluded.status, message = excluded.message, sql_checksum = excluded.sql_checksum,
       params = excluded.params, firing = excluded.firing, ok = excluded.ok, unknown = excluded.unknown,
       seconds = excluded.seconds, evaluated_at = excluded.evaluated_at""")
-# A week of all topics is sorted and joined in memory, and to compile a plan takes longer than it saves. An hour's rows
-# lie together: to fetch them by the index costs less than to read the month.
+# A week of all topics has to fit into memory for sorts and joins. JIT compilation takes longer than it saves. The rows
+# of an hour are stored together, so an index scan is cheaper than reading the partition of a month.
 _FOR_LARGE_QUERIES = sa.text("""
     select
       set_config('work_mem', '64MB', true), set_config('jit', 'off', true),
@@ -394,7 +394,7 @@ _EXCEPTION = sa.text("""
       resources = case
         when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources
       end""")
-# Joined: as a condition PostgreSQL would compare each hour's row of each thing with all keys, one by one.
+# A join, because with `= any(:keys)` PostgreSQL compares each row with all keys one by one.
 _RESOURCES = sa.text("""
     select key, name, owner, application
     from public.resources(:hour)

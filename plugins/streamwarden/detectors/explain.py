@@ -1,4 +1,4 @@
-"""A detector as people can run it: the same SQL in psql, with its parameters set."""
+"""Prints a psql script that runs a detector's SQL with its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding: the verdict of a detector on a resource in an hour. Made and checked here and nowhere else."""
+"""A finding: the verdict of a detector on a resource in an hour. Findings are created and validated only here."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Finding:
     status: Status
     """firing, ok, or unknown: not evaluated."""
     severity: str | None
-    """Of a firing finding."""
+    """critical, warning, or info; None unless firing."""
     metrics: Mapping[str, Any]
-    """Raw, in the order of the select."""
+    """Raw values by column, in the order of the select."""
     message: str
     details: tuple[str, ...] = ()
     impact: str = ""
@@ -53,18 +53,18 @@ class Finding:
 
     @property
     def since(self) -> datetime | None:
-        """Since when, where the detector knows it to the minute."""
+        """Start of the problem (UTC), if the detector selects a column `since`; else None."""
         value = next((v for column, v in self.metrics.items() if column == "since" or column.endswith("_since")), None)
         return datetime.fromisoformat(value) if value else None
 
     @property
     def key_metric_values(self) -> dict[str, Any]:
-        """The key metrics that are known, in their order."""
+        """The key metrics that are not null, in their order."""
         chosen = [column for column in self.key_metrics if self.metrics.get(column) is not None]
         return {column: self.metrics[column] for column in chosen}
 
     def to_row(self) -> dict[str, Any]:
-        """As `detect.evaluation` and `tickets.change` hold it."""
+        """The finding as columns of `detect.evaluation`; `tickets.change` stores the same as JSON."""
         return {
             "detector": self.detector,
             "fingerprint": self.fingerprint,
@@ -89,7 +89,7 @@ class Finding:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Finding:
-        """From what `to_row` gave, or a row of `detect.evaluation`."""
+        """The inverse of `to_row`; also accepts a row of `detect.evaluation`."""
         kind = (row.get("resource") or "").partition(":")[0]
         columns = {column: row["identity"][column] for column in KINDS.get(kind, row["identity"])}
         return cls(
@@ -111,16 +111,16 @@ class Finding:
 
 
 def fingerprint_of(detector: str, resource: Resource) -> str:
-    """SHA-256 of detector and resource: never of a value or the severity, so that a ticket outlives both."""
+    """SHA-256 of detector and resource key. Metrics and severity are not included: a ticket stays when they change."""
     identity = json.dumps([detector, dict(resource.columns)], sort_keys=True)
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def verdict_of(detector: Detector, reason: str, resource: Resource) -> Verdict:
-    """What the detector's header defines for a row's reason.
+    """The verdict that the detector's header defines for a reason.
 
     Raises:
-        StreamwardenError: nothing; one line.
+        StreamwardenError: the header does not define the reason; one line.
     """
     if reason not in detector.verdicts:
         raise StreamwardenError(f"{detector.file}: {resource.name}: reason {reason!r} is not defined under `verdicts`.")
@@ -137,12 +137,12 @@ def make_finding(
     """A finding from a row of a detector's SQL.
 
     Args:
-        resource: the one that the row's key columns name.
-        params: those in force for it; templates may use them.
-        context: what else every template may use (`RESOURCE_VALUES`).
+        resource: the resource that the row is about.
+        params: parameters that apply to the resource; templates may use them.
+        context: further values for templates (`RESOURCE_VALUES`).
 
     Raises:
-        StreamwardenError: the row is not what a detector may select, or a template fails on it; one line.
+        StreamwardenError: the row is invalid, or a template fails; one line.
     """
     reason = row["reason"]
     verdict = verdict_of(detector, reason, resource)
@@ -185,7 +185,7 @@ def _rendered(templates: tuple[str, ...], values: Mapping[str, Any]) -> tuple[st
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: times in ISO 8601, numbers without PostgreSQL's exact ones."""
+    """A JSON-serializable value: times in ISO 8601, Decimals as int or float, other types as text."""
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, Decimal):

@@ -103,13 +103,13 @@ class Detector:
     """The metrics that cards, tickets, and mails show, most important first."""
     open_after_hours: int = 1
     description: str = ""
-    """How it decides, for readers who want to argue with it."""
+    """How the detector decides, in Markdown."""
     causes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Mechanism (sql/mechanisms.yaml) → the reasons that start it."""
     caused_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Mechanism → the reasons that it may lead to."""
     is_mutation_tested: bool = True
-    """Whether `make check` samples its mutants: at most 5 % of them may pass its cases unnoticed."""
+    """Whether `make check` runs mutation tests on a sample: at most 5 % of mutants may survive its cases."""
 
     @cached_property
     def checksum(self) -> str:
@@ -118,7 +118,7 @@ class Detector:
 
     @cached_property
     def apps(self) -> tuple[str, ...]:
-        """The Spark apps that write what it reads."""
+        """Names of the Spark apps that write the tables that the detector reads."""
         return tuple(sorted({WRITER_OF[table] for table in self.reads if table in WRITER_OF}))
 
     @property
@@ -128,14 +128,14 @@ class Detector:
 
     @property
     def severity(self) -> Severity:
-        """The worst of its verdicts."""
+        """The highest severity of its verdicts."""
         return min((verdict.severity for verdict in self.verdicts.values() if verdict.severity), key=SEVERITIES.index)
 
     def params_in_force(self, config: Config) -> dict[str, ParameterValue]:
         """Defaults with the config's overrides.
 
         Raises:
-            StreamwardenError: as `with_params`, for what the config says.
+            StreamwardenError: an override is invalid, see `with_params`.
         """
         settings = config.detectors.get(self.id)
         return self.with_params(
@@ -147,10 +147,10 @@ class Detector:
     def with_params(
         self, values: Mapping[str, ParameterValue], replaced: Mapping[str, ParameterValue], key: str
     ) -> dict[str, ParameterValue]:
-        """The values, some of them replaced; `key` is what stands before a name where people wrote it.
+        """The values with some of them replaced; `key` is the prefix of a parameter's name in errors.
 
         Raises:
-            StreamwardenError: a name that the detector doesn't have, a value of another type, or a negative one.
+            StreamwardenError: the detector has no parameter of that name, or the value is negative or of another type.
         """
         return replaced_params(self.id, self.params, values, replaced, key)
 
@@ -159,10 +159,14 @@ def replaced_params(
     owner: str, params: Mapping[str, Parameter], values: Mapping[str, ParameterValue],
     replaced: Mapping[str, ParameterValue], key: str,
 ) -> dict[str, ParameterValue]:  # fmt: skip
-    """The values, some of them replaced; `owner` has the parameters, `key` stands before a name where people wrote it.
+    """The values with some of them replaced.
+
+    Args:
+        owner: id of the detector or rule that has the parameters, for errors.
+        key: prefix of a parameter's name in errors.
 
     Raises:
-        StreamwardenError: a name that the owner does not have, a value of another type, or a negative one.
+        StreamwardenError: the owner has no parameter of that name, or the value is negative or of another type.
     """
     for name, value in replaced.items():
         if name not in values:
@@ -182,13 +186,13 @@ def replaced_params(
 
 
 def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check: bool = True) -> dict[str, Detector]:
-    """All detectors by id; with a config only those it leaves enabled, and its overrides are checked.
+    """All detectors by id; with a config, only the enabled ones, and its overrides are validated.
 
     Args:
-        check: whether each file's header and SQL are checked against each other; a DAG file has no time for it.
+        check: whether header and SQL of each file are validated against each other; False while a DAG is parsed.
 
     Raises:
-        StreamwardenError: one line that names file, key and reason.
+        StreamwardenError: one line with file, key, and problem.
     """
     detectors: dict[str, Detector] = {}
     for file in sorted(folder.glob("*/*.sql")):
@@ -211,16 +215,16 @@ def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check
 
 
 def load_detector(file: Path, *, check: bool = True) -> Detector:
-    """One file.
+    """Loads a detector from its file. The result is cached until the file changes.
 
     Raises:
-        StreamwardenError: one line that names file, key and reason.
+        StreamwardenError: one line with file, key, and problem.
     """
     written = file.stat()
     return _load_as_written(file, written.st_mtime_ns, written.st_size, check)
 
 
-@cache  # a page loads all detectors, and reading and checking them takes longer than the rest of it
+@cache  # each page loads all detectors, and reading and validating them takes longer than rendering
 def _load_as_written(file: Path, _mtime_ns: int, _size: int, check: bool) -> Detector:
     from streamwarden.detectors.check import problems
 
@@ -252,7 +256,7 @@ def _check_settings(detector: Detector, config: Config) -> None:
 
 
 def changed(detector: Detector, file: Path) -> Detector:
-    """The detector as another file has it, under its own name: to try a rule before it is in force.
+    """A detector from another file, with id and subject of the given one, to backtest a change.
 
     Raises:
         StreamwardenError: as `load_detector`.

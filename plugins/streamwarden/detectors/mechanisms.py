@@ -1,4 +1,4 @@
-"""How findings lead to others: `sql/mechanisms.yaml`. Detectors' headers name those they cause or are effects of."""
+"""Mechanisms by which one finding causes another: `sql/mechanisms.yaml`. Headers of detectors refer to them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _EFFECT_KIND = {
     "follower": "broker",
     "led": "cluster",
 }
-"""Parts → what an effect of which they are is about; of the others it is the end of the path."""
+"""Parts → resource kind of the effects that they are in; for other parts it is the last kind of the path."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Mechanism:
-    """One way in which a finding may cause another; the keys are explained in the file."""
+    """A mechanism by which a finding may cause another. `sql/mechanisms.yaml` describes the keys."""
 
     path: tuple[str, ...]
     parts: Literal["resource", "leader", "replica", "follower", "member", "partition", "led", "named"]
@@ -45,16 +45,16 @@ class Mechanism:
 
     @property
     def effect_kind(self) -> str:
-        """The kind of thing that its effects are about."""
+        """The kind of resource that its effects are about."""
         return _EFFECT_KIND.get(self.parts, self.path[-1])
 
 
 @cache
 def mechanisms() -> dict[str, Mechanism]:
-    """All, by name.
+    """All mechanisms by name.
 
     Raises:
-        StreamwardenError: the file isn't what it should be; one line.
+        StreamwardenError: the file is invalid; one line.
     """
     try:
         found = TypeAdapter(dict[str, Mechanism]).validate_python(yaml.load(FILE.read_text(), yaml.CSafeLoader))
@@ -67,14 +67,14 @@ def mechanisms() -> dict[str, Mechanism]:
 
 
 def may_cause(detectors: Mapping[str, Detector], effect: str, reason: str) -> list[Detector]:
-    """Detectors that may find a cause of a finding, by topology: those of the nearest resources first.
+    """Detectors that can find a cause of a finding; those of the nearest resources come first.
 
     Args:
         effect: id of the detector of the finding.
         reason: the finding's reason.
 
     Returns:
-        The detectors; empty where no mechanism leads to this reason.
+        The detectors; empty if no mechanism leads to this reason.
     """
     names = {name for name, reasons in detectors[effect].caused_by.items() if reason in reasons}
     found = [detector for detector in detectors.values() if names & detector.causes.keys()]
@@ -88,7 +88,7 @@ def _distance(detector: Detector, names: set[str]) -> int:
 
 
 def problems(detector: Detector) -> Iterator[str]:
-    """What does not fit in the mechanisms that a header names."""
+    """A line for each mistake in the mechanisms of a header."""
     for key, named in (("causes", detector.causes), ("caused_by", detector.caused_by)):
         for name, reasons in named.items():
             mechanism = mechanisms().get(name)

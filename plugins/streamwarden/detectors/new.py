@@ -1,6 +1,6 @@
-"""Starts a detector: its two files, with the columns of its tables as comments. They load and pass as they are.
+"""Generates the SQL file and the test cases of a new detector, with the columns of its tables as comments.
 
-What only its author knows is a placeholder in capitals.
+The files are valid and the cases pass. Placeholders for the author's texts are in capitals.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streamwarden.store.dictionary import Column, dictionary
 
 CASES = SQL.parent / "tests" / "sql" / "detectors"
 _NUMBERS = ("double precision", "bigint", "integer")
-"""The likeliest metrics first."""
+"""Types of metrics, the most likely first."""
 _EXAMPLES = {
     "cluster": "c", "account": "a", "region": "r", "volume_id": "vol-1", "instance_id": "i-1", "broker_id": "1",
     "endpoint": "e1", "topic": "t", "application_id": "app", "group_id": "g", "client_id": "reader",
@@ -30,16 +30,16 @@ _OTHERS = {"cluster": "d", "account": "b"}
 def new_detector(
     name: str, resource_kind: str, reads: Sequence[str], metric: str = "", folder: Path = FOLDER, cases: Path = CASES
 ) -> tuple[Path, Path]:
-    """Writes a detector's two files; returns them.
+    """Writes the two files of a new detector and returns their paths.
 
     Args:
         name: subject/id.
-        resource_kind: what it evaluates, a key of `KINDS`.
-        reads: its tables, the one to select from first.
-        metric: the numeric column to compare with a limit; empty: the first that may be missing.
+        resource_kind: kind of the evaluated resources, a key of `KINDS`.
+        reads: its tables; the first is selected from.
+        metric: the numeric column to compare with a limit; empty: the first nullable one.
 
     Raises:
-        StreamwardenError: an impossible name, kind, table, or metric, or a file that exists already; one line.
+        StreamwardenError: name, kind, table, or metric is invalid, or a file exists already; one line.
     """
     subject, _, id_ = name.partition("/")
     if not re.fullmatch(r"[a-z][a-z_]*/[a-z][a-z0-9_]*", name):

@@ -1,7 +1,7 @@
-"""Kinds of things that findings are about, and the name by which a thing is known everywhere: its key.
+"""The kinds of resources that findings are about, and the keys of resources.
 
-A key is `kind:` and the values of the kind's columns with `/` between them: `broker:orders-prod/3`. In SQL
-`public.resource_key` makes it, here `Thing.key`; the view `public.thing` has all things that were seen lately.
+A key is `kind:` and the values of the kind's columns, joined by `/`: `broker:orders-prod/3`. `Resource.key` builds it
+here, `public.resource_key` in SQL. The view `public.resource` lists all recently seen resources.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ KINDS: dict[str, tuple[str, ...]] = {
     "group": ("cluster", "group_id"),
     "client": ("cluster", "client_id"),
 }
-"""Kind → the columns that identify one, in the order of its key. The deeper layers come first."""
+"""Kind → its key columns, in order. Lower layers (infrastructure) come first."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """What a finding is about."""
+    """A resource that a finding is about."""
 
     kind: str
     columns: Mapping[str, str]
-    """Its key columns, in the order of `KINDS`."""
+    """Values of its key columns, in the order of `KINDS`."""
     name: str
-    """Short, for people."""
+    """Short display name."""
     owner: str | None = None
     application: str | None = None
 
     @property
     def key(self) -> str:
+        """The resource's key, e.g. `broker:orders-prod/3`."""
         return resource_key(self.kind, *self.columns.values())
 
 
 def owner_entry(key: str) -> str:
-    """The line of the config, under `owners:`, that names an owner for the thing of this key.
+    """The line of the config, under `owners:`, that sets an owner for the resource with this key.
 
     >>> owner_entry("group:orders-prod/billing.v2")
     "- {key_pattern: '^group:orders-prod/billing\\\\.v2$', owner: NAME}"
@@ -56,5 +57,5 @@ def owner_entry(key: str) -> str:
 
 
 def resource_key(kind: str, *parts: str) -> str:
-    """The key of a thing, as `public.resource_key` of the warehouse makes it."""
+    """The key of a resource, equal to `public.resource_key` in the warehouse."""
     return f"{kind}:{'/'.join(parts)}"

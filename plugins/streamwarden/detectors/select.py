@@ -1,6 +1,6 @@
-"""What a detector's SQL says of itself, read without a database: its parameters, its columns, its because.
+"""Reads parameters, columns, and reasons from a detector's SQL without a database.
 
-A reader of tokens, not of SQL: it knows strings, comments, brackets, and where the last select at the top begins.
+This is a tokenizer, not an SQL parser: it recognizes strings, comments, brackets, and the last top-level select.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _TOKEN = re.compile(
       | (?P<other>\S)""",
     re.DOTALL | re.VERBOSE,
 )
-_BECAUSE = re.compile(r"[a-z][a-z0-9_]*")
+_REASON = re.compile(r"[a-z][a-z0-9_]*")
 _ENDS = ("from", "union", "order", "limit", "where")
 
 
 @dataclass(frozen=True)
 class Token:
-    """A piece of SQL, and where it begins."""
+    """A token of SQL; `start` is its offset in the text."""
 
     kind: str
     text: str
@@ -35,22 +35,22 @@ class Token:
 
 @dataclass(frozen=True)
 class Positional:
-    """SQL with its `:names` as `$1`, `$2`, …, as PostgreSQL takes it."""
+    """SQL with `$1`, `$2`, … instead of `:names`, as PostgreSQL's protocol requires."""
 
     text: str
     names: tuple[str, ...]
-    """By number."""
+    """Parameter names in the order of their numbers."""
     shifts: tuple[tuple[int, int], ...]
-    """(place in `text`, place in the original), ascending."""
+    """(offset in `text`, offset in the original), ascending."""
 
     def original(self, place: int) -> int:
-        """The place in the original of a place in `text`."""
+        """Converts an offset in `text` to the offset in the original."""
         start, was = max((shift for shift in self.shifts if shift[0] <= place), default=(0, 0))
         return was + place - start
 
 
 def tokens(sql: str) -> Iterator[Token]:
-    """All of it but blanks and comments."""
+    """All tokens except white space and comments."""
     for found in _TOKEN.finditer(sql):
         kind = str(found.lastgroup)
         if kind != "comment":
@@ -58,12 +58,12 @@ def tokens(sql: str) -> Iterator[Token]:
 
 
 def parameters(sql: str) -> set[str]:
-    """Names that stand as `:name`; not in strings, comments or casts."""
+    """Names of the parameters `:name`, ignoring strings, comments, and casts."""
     return {token.text for token in tokens(sql) if token.kind == "parameter"}
 
 
 def positional(sql: str) -> Positional:
-    """For a server that binds by number."""
+    """Replaces `:name` by `$number`."""
     names: list[str] = []
     parts: list[str] = []
     shifts: list[tuple[int, int]] = []
@@ -82,12 +82,12 @@ def positional(sql: str) -> Positional:
 
 
 def columns(sql: str) -> list[str]:
-    """Names of the columns that its last select gives, in order; `*` where it doesn't name them."""
+    """Column names of the last select, in order; `*` if it does not list them."""
     return [_name(item) for item in _items(list(tokens(sql)))]
 
 
 def reasons(sql: str) -> set[str]:
-    """Every text that its column `because` may hold: what stands behind `then` and `else`, or alone."""
+    """All values of the column `reason`: the strings after `then` and `else`, or a single string."""
     all_tokens = list(tokens(sql))
     found: set[str] = set()
     for place, token in enumerate(all_tokens):
@@ -97,7 +97,7 @@ def reasons(sql: str) -> set[str]:
 
 
 def strings(sql: str) -> Iterator[Token]:
-    """Its string literals, without quotes."""
+    """The string literals, without quotes."""
     for token in tokens(sql):
         if token.kind == "string":
             yield Token("string", token.text[1:-1].replace("''", "'"), token.start)
@@ -118,7 +118,7 @@ def _items(all_tokens: list[Token]) -> Iterator[list[Token]]:
         before, word = word, token.text.lower() if token.kind == "word" else ""
         depth += _depth(token)
         cases += (word == "case") - (word == "end" and cases > 0)
-        if depth == 0 and cases == 0 and word in _ENDS and before != "distinct":  # `is distinct from` goes on
+        if depth == 0 and cases == 0 and word in _ENDS and before != "distinct":  # `is distinct from` is no from clause
             break
         if depth == 0 and cases == 0 and token.text == ",":
             yield item
@@ -150,7 +150,7 @@ def _texts(expression: list[Token]) -> set[str]:
     return {
         token.text[1:-1]
         for before, token in pairwise(expression)
-        if token.kind == "string" and before.text.lower() in ("then", "else") and _BECAUSE.fullmatch(token.text[1:-1])
+        if token.kind == "string" and before.text.lower() in ("then", "else") and _REASON.fullmatch(token.text[1:-1])
     }
 
 

@@ -1,8 +1,9 @@
-"""`streamwarden plan rebalance`: which partitions to move, one at a time, so that brokers do equal work.
+"""`streamwarden plan rebalance`: which partitions to move, one at a time, to balance the load of brokers.
 
-Four loads are to be even, each by the broker's weight: bytes in, bytes out, leaders and bytes of logs. How uneven they
-are is the sum, over brokers and loads, of (load / even load - 1)². Each step takes from the broker that has most too
-much, and takes what lessens that sum most per byte that has to be copied. Another leader costs nothing and comes first.
+Four loads are balanced in proportion to the brokers' weights: bytes in, bytes out, leaders, and bytes of logs. The
+imbalance is the sum, over brokers and loads, of (load / fair share - 1)². Each step moves a partition away from the
+most overloaded broker: the one that reduces the imbalance most per copied byte. Leadership changes copy nothing and
+come first.
 """
 
 from __future__ import annotations
@@ -17,36 +18,36 @@ from streamwarden.store.queries import Row
 
 LOADS = ("bytes in", "bytes out", "leaders", "bytes of logs")
 EVEN = 0.1
-"""Standard deviation / mean at which a load is even enough; Cruise Control goes on at 9 %."""
+"""Standard deviation / mean up to which a load counts as balanced. Cruise Control's default is 9 %."""
 LEAST_GAIN = 0.1
-"""Of what a move would gain if all partitions had to be moved: smaller steps aren't worth watching."""
+"""Minimum gain of a move, as a share of the imbalance divided by the number of movable partitions."""
 WATCHING_BYTES = 8 * 2.0**30
-"""What each move costs beside its own bytes: somebody watches it, about as long as 3 minutes at 50 MiB/s take."""
+"""Fixed cost of each move in bytes: an operator watches it, about as long as copying takes 3 minutes at 50 MiB/s."""
 DISK_KEPT_FREE = 0.2
-"""Of a broker's disks, after what it gets: what a dead peer's replicas need."""
+"""Share of a broker's disks that stays free after the moves, for the replicas of a failed broker."""
 MOST_LEADERS = 100
-"""Changes of leaders before the first copy: they need no watching, but a plan has an end."""
+"""Maximum number of leadership changes before the first copy."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False)
 class Partition:
-    """One that may be moved. `holders`: its leader first."""
+    """A partition, its replicas (`holders`: broker ids, leader first), and the load that they put on brokers."""
 
     topic: str
     number: int
     holders: list[int]
     size_bytes: float
     follows: Floats
-    """What a follower of it costs its broker, by LOADS."""
+    """Load of a follower on its broker, by LOADS."""
     leads: Floats
-    """What its leader costs more than a follower."""
+    """Additional load of the leader on its broker, by LOADS."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """One step: the partition's replicas as they are to be, leader first; 0 bytes where only the leader changes."""
+    """One step: the new replicas of a partition, leader first. `copied_bytes` is 0 if only the leader changes."""
 
     topic: str
     partition: int
@@ -55,29 +56,31 @@ class Move:
     target: int
     copied_bytes: float
     spreads: dict[str, float]
-    """By load: standard deviation / mean after it."""
+    """Standard deviation / mean after the move, by load."""
 
 
 @dataclass
 class Balance:
-    """What brokers carry now, and what each could take."""
+    """Current load, fair share, and free capacity of each broker."""
 
     ids: list[int]
     loads: Floats
     even: Floats
     may_get: NDArray[np.bool_]
     room_bytes: Floats
-    """On their disks, beyond what is to stay free; infinite where it isn't known."""
+    """Free disk space, without the share that stays free; infinite if unknown."""
     racks: dict[int, str | None]
-    """By broker, also of those that take no part: what they hold lies there. None: it isn't known, or it has none."""
+    """By broker, including those that take no part, because they hold replicas too. None: unknown or not set."""
     held: dict[int, list[Partition]]
-    """By broker: what may be moved of what it holds."""
+    """Movable partitions by broker."""
     movable: int
 
     @classmethod
     def of(cls, brokers: Sequence[Row], rows: Sequence[Row]) -> Balance:
-        """From the rows of `plans/rebalance_brokers` and `plans/rebalance_partitions`. Parked and silent brokers take
-        no part; one whose disk fills up gives only."""
+        """From the rows of `plans/rebalance_brokers` and `plans/rebalance_partitions`.
+
+        Brokers that are parked or did not respond take no part. A broker with a disk that is filling up only gives.
+        """
         taking = [one for one in brokers if one["barred_because"] in (None, "filling")]
         place = {one["broker_id"]: i for i, one in enumerate(taking)}
         loads, movable = np.zeros((len(taking), len(LOADS))), 0
@@ -102,19 +105,19 @@ class Balance:
         )
 
     def spreads(self) -> dict[str, float]:
-        """By load: standard deviation / mean of what brokers have, each against its even share."""
+        """Standard deviation / mean of (load / fair share), by load."""
         return dict(zip(LOADS, map(float, self.excess().std(axis=0)), strict=True))
 
     def excess(self) -> Floats:
-        """By broker and load: how much more than its even share, as a part of that; 0 where nobody has any."""
+        """(load / fair share - 1) by broker (rows) and load (columns); 0 for a load that no broker has."""
         return np.divide(self.loads, self.even, out=np.ones_like(self.loads), where=self.even > 0) - 1
 
     def uneven(self) -> float:
-        """What the plan lessens."""
+        """The imbalance: the sum of squared excesses, which the plan minimizes."""
         return float((self.excess() ** 2).sum())
 
     def gains(self, source: int, amounts: Floats) -> Floats:
-        """How much less uneven it is when the source gives an amount (rows, by LOADS) to a broker (columns)."""
+        """Reduction of the imbalance if the source gives an amount (rows, by LOADS) to a broker (columns)."""
         excess = self.excess()
         share = np.divide(1.0, self.even, out=np.zeros_like(self.even), where=self.even > 0)
         given = excess[source] ** 2 - (excess[source] - amounts * share[source]) ** 2
@@ -132,8 +135,10 @@ class _Choice:
 
 
 def plan(balance: Balance, *, most: int) -> list[Move]:
-    """The moves in their order, at most `most` of them with bytes to copy; none where all is even or nothing helps. The
-    balance is what it is after them."""
+    """The moves in order, at most `most` of them with bytes to copy; none if the loads are balanced or no move helps.
+
+    Updates the balance to the state after the moves.
+    """
     return list(_moves(balance, most)) if len(balance.ids) > 1 else []
 
 
@@ -152,7 +157,7 @@ def _moves(balance: Balance, most: int) -> Iterator[Move]:
 
 
 def _best(balance: Balance, source: int, least: float, gives_replica: bool) -> _Choice | None:
-    """Of all that this broker could give, what gains most per byte: a replica, or only the lead of one."""
+    """The replica, or the leadership, that this broker can give with the largest gain per byte; None: there is none."""
     here = [one for one in balance.held[balance.ids[source]] if gives_replica or one.holders[0] == balance.ids[source]]
     if not here:
         return None
@@ -189,7 +194,7 @@ def _make(balance: Balance, choice: _Choice) -> Move:
 
 
 def _may_lead(balance: Balance, of: list[Partition]) -> NDArray[np.bool_]:
-    """By partition and broker: it is a follower."""
+    """By partition and broker: whether the broker holds a follower and may become the leader."""
     place = {broker: i for i, broker in enumerate(balance.ids)}
     allowed = np.zeros((len(of), len(place)), dtype=bool)
     for row, one in zip(allowed, of, strict=True):
@@ -198,7 +203,10 @@ def _may_lead(balance: Balance, of: list[Partition]) -> NDArray[np.bool_]:
 
 
 def _may_get(balance: Balance, of: list[Partition], source: int) -> NDArray[np.bool_]:
-    """By partition and broker: it has no replica yet, and brings no two into a rack that aren't now."""
+    """By partition and broker: whether the broker may get a replica.
+
+    A broker that has one may not, and no move brings two replicas of a partition into one rack that are in two now.
+    """
     place, giver = {broker: i for i, broker in enumerate(balance.ids)}, balance.ids[source]
     allowed = np.tile(balance.may_get, (len(of), 1))
     for row, one in zip(allowed, of, strict=True):
@@ -210,7 +218,7 @@ def _may_get(balance: Balance, of: list[Partition], source: int) -> NDArray[np.b
 
 
 def _partition(row: Row) -> Partition:
-    """Followers write what comes in; the leader sends it to each of them as well, and to its readers."""
+    """Followers write what is produced. The leader also sends it to each follower and to consumers."""
     holders = sorted(row["replica_ids"], key=lambda broker: (broker != row["leader"], broker))
     came, sent, size = row["bytes_in_per_second"], row["bytes_out_per_second"], row["size_bytes"]
     return Partition(
@@ -220,7 +228,7 @@ def _partition(row: Row) -> Partition:
 
 
 def room_bytes(broker: Row) -> float:
-    """What its disks can take beyond what is to stay free; infinite where it isn't known."""
+    """Free disk space of a broker, without the share that stays free; infinite if unknown."""
     if broker["usable_bytes"] is None:
         return float("inf")
     return float(broker["usable_bytes"] - DISK_KEPT_FREE * broker["total_bytes"])

@@ -1,1 +1,1 @@
-"""How values become words: figures with their units, templates."""
+"""Formats values with units, and renders templates."""

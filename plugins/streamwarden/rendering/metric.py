@@ -1,4 +1,4 @@
-"""Figures as templates see them: each prints itself with the unit of its column's name; `.value` is the raw value."""
+"""Metric values in templates: printed with the unit from the column's name; `.value` is the raw value."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from streamwarden.rendering.readable import readable
 
 
 class Metric:
-    """One value of a finding. A missing one prints `not known`, is false, and is neither more nor less than anything.
+    """A metric of a finding. If null, it prints `not known`, is false, and every comparison with it is false.
 
-    An entry of a list and a key of an object are figures again: `{{ topics[0].bytes_per_second }}`.
+    Entries of lists and keys of objects are metrics too: `{{ topics[0].bytes_per_second }}`.
     """
 
     def __init__(self, column: str, value: Any) -> None:

@@ -1,7 +1,7 @@
-"""Makes figures readable: a column `heap_max_bytes` with 4294967296 becomes `Heap max: 4.0 GiB`.
+"""Formats metrics for people: a column `heap_max_bytes` with 4294967296 becomes `Heap max: 4.0 GiB`.
 
-Units come from the columns' names. Also `clean`: names come from clusters, where a topic may carry line breaks or
-terminal codes; they must not forge a line.
+Units come from the names of columns. `clean` removes line breaks and terminal codes from names: clusters can contain
+them, and they must not forge lines.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any, get_args
 from streamwarden.base.config.fields import Severity
 
 NOT_KNOWN = "not known"
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")  # as json holds a timestamptz
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")  # JSON of a timestamptz
 SEVERITIES: tuple[str, ...] = get_args(Severity)
-"""The worst first."""
+"""The highest first."""
 
 
 def clean(text: object) -> str:
-    """One line of text without control, format or bidirectional characters."""
+    """The text on one line, without control, format, and bidirectional characters."""
     kept = (" " if c.isspace() else c for c in str(text) if c.isspace() or unicodedata.category(c)[0] != "C")
     return " ".join("".join(kept).split())
 
 
 def readable(column: str, value: Any) -> tuple[str, str]:
-    """Label and text of one figure, the unit taken from the column's name.
+    """Label and formatted value of a metric; the unit comes from the column's name.
 
     >>> readable("heap_max_bytes", 4294967296)
     ('Heap max', '4.0 GiB')
@@ -47,7 +47,7 @@ def readable(column: str, value: Any) -> tuple[str, str]:
 
 
 def readable_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Labels and texts of a finding's figures, in their order; a list gets one line for each entry."""
+    """Labels and formatted values of a finding's metrics, in their order; a list has one line for each entry."""
     named = labels(metrics)
     lines: list[tuple[str, str]] = []
     for column, value in metrics.items():
@@ -59,7 +59,7 @@ def readable_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def labels(columns: Iterable[str]) -> dict[str, str]:
-    """A label for each column, no two the same: where the unit alone tells them apart, it is part of the label."""
+    """A label for each column. If two columns differ only in their unit, the label includes it."""
     plain = {column: readable(column, None)[0] for column in columns}
     counts = Counter(plain.values())
     return {
@@ -74,18 +74,18 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def moment(value: datetime) -> str:
-    """A time for people, always UTC and saying so."""
+    """A time in UTC: `2026-01-05 10:20 UTC`."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def hour_span(hour: datetime) -> str:
-    """An hour for people: `2026-01-05 10:00–11:00 UTC`."""
+    """An hour: `2026-01-05 10:00–11:00 UTC`."""
     start = hour.astimezone(UTC)
     return f"{start:%Y-%m-%d %H:%M}–{start + timedelta(hours=1):%H:%M} UTC"
 
 
 def span(seconds: float) -> str:
-    """A length of time in its two largest units: `3 h 20 min`."""
+    """A duration in its two largest units: `3 h 20 min`."""
     if seconds < 0:
         return f"−{span(-seconds)}"
     if 0 < seconds < 1:
@@ -99,7 +99,7 @@ def span(seconds: float) -> str:
 
 
 def size(number: float) -> str:
-    """Bytes in the largest binary unit that leaves a figure of at least 1."""
+    """Bytes in the largest binary unit with a value of at least 1: `4.0 GiB`."""
     magnitude, units = abs(number), ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
     power = 0 if magnitude < 1 else min(int(math.log2(magnitude) / 10), len(units) - 1)
     return f"{number:.0f} B" if power == 0 else f"{number / 1024**power:.1f} {units[power]}"
@@ -139,7 +139,7 @@ _UNITS: dict[str, Callable[[float], str]] = {
 }
 
 
-# `lag_seconds_max` is a length of time as `lag_seconds` is.
+# `lag_seconds_max` is a duration, as `lag_seconds` is.
 _STATISTIC = r"mean|median|max|min|now|last|first|low|high|total|p\d+"
 _UNIT_NAMES = re.compile(rf"(?:(?P<what>.+?)_)??(?P<unit>{'|'.join(_UNITS)})(?:_(?P<statistic>{_STATISTIC}))?")
 _WRITTEN = {
@@ -179,7 +179,7 @@ def _text(value: Any, written: Callable[[float], str]) -> str:
 
 
 def _entry(value: Any) -> str:
-    """An entry of a nested figure on one line: its name first, then what is known of it, with labels."""
+    """An entry of a nested metric on one line: its name first, then the values that are not null, with labels."""
     if isinstance(value, list):
         return ", ".join(_entry(v) for v in value) or "none"
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The one Jinja environment: the house's own texts and pages, and the sentences that detectors' headers hold."""
+"""Jinja environments for Streamwarden's own pages and texts, and for the templates in detectors' headers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOUSE: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined
 
 
 def _of_raw(function: Callable[..., str]) -> Callable[..., str]:
-    """A filter that takes figures as well as values."""
+    """Makes a filter accept metrics as well as raw values."""
     return lambda value, *args: function(value.value if isinstance(value, Metric) else value, *args)
 
 
@@ -44,7 +44,7 @@ _FILTERS = {
 
 
 def folder_templates(folder: Path, **filters: Any) -> jinja2.Environment:
-    """Templates of a folder: `.html` is escaped, other texts are the reader's to escape."""
+    """Jinja environment of a folder of templates. `.html` is escaped; the caller escapes other formats."""
     loader = jinja2.FileSystemLoader(folder)
     environment = jinja2.Environment(loader=loader, autoescape=jinja2.select_autoescape(["html"]), **_HOUSE)
     environment.filters |= _FILTERS | filters
@@ -52,24 +52,24 @@ def folder_templates(folder: Path, **filters: Any) -> jinja2.Environment:
 
 
 def render_text(template: str, values: Mapping[str, Any]) -> str:
-    """A sentence about figures, on one line.
+    """Renders a template of a detector's header on one line.
 
     Raises:
-        StreamwardenError: the template asks for what there isn't.
+        StreamwardenError: the template is invalid or uses an undefined name.
     """
     return _rendered(_SENTENCES, template, values)
 
 
 def command(template: str, values: Mapping[str, Any]) -> str:
-    """A line to paste into a shell: figures as raw values, each quoted as the shell wants it."""
+    """Renders a shell command on one line: metrics as raw values, quoted for the shell. Raises as `render_text`."""
     return _rendered(_COMMANDS, template, values)
 
 
 def names_in(template: str) -> set[str]:
-    """What a template asks for.
+    """Names of the variables that a template uses.
 
     Raises:
-        StreamwardenError: it isn't a template.
+        StreamwardenError: the template is invalid.
     """
     try:
         return jinja2.meta.find_undeclared_variables(_SENTENCES.parse(template))

@@ -1,4 +1,4 @@
-"""The scheduled reports."""
+"""The daily and the weekly report."""
 
 from streamwarden.reports.daily import owners_of, render_daily
 from streamwarden.reports.mail import mail_owner, mail_report

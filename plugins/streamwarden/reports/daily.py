@@ -1,4 +1,4 @@
-"""The daily report: what is open, closed, advised, what couldn't be judged, the fleet in figures; as HTML and mail."""
+"""The daily report: open and closed findings, advice, what was not evaluated, and fleet metrics; as HTML and mail."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ class _Finding:
     image: str | None
     alt: str
     owner_entry: str
-    """How to name an owner, where nobody is named."""
+    """The config line that sets an owner, if the finding has none."""
 
 
 def render_daily(
     engine: sa.Engine, config: Config, day: date, now: datetime | None = None, *, owner: str | None = None
 ) -> Report:
-    """The report of a day (UTC), `[day 00:00, next day 00:00)`; of today as far as it goes.
+    """Renders the report of a day, [00:00, 24:00) UTC; for the current day, up to now.
 
     Args:
-        owner: of what this owner has only.
+        owner: only findings of this owner; None: all.
     """
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     days = {"start": start, "finish": start + timedelta(days=1)}
@@ -80,7 +80,7 @@ def render_daily(
 
 
 def owners_of(engine: sa.Engine, day: date) -> list[str]:
-    """Who owns something that was open or closed on a day."""
+    """Names of the owners of findings that were open or closed on a day (UTC)."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     with engine.connect() as connection:
         rows = ask(connection, "reports/owners", start=start, finish=start + timedelta(days=1))
@@ -115,4 +115,4 @@ def _draw(engine: sa.Engine, ticket: dict[str, Any]) -> Drawing | None:
     try:
         return draw_finding(engine, ticket["detector"], ticket["hour"], ticket["identity"], "png")
     except StreamwardenError:
-        return None  # a broken plot is for `make check` to find; the report goes out
+        return None  # `make check` finds invalid charts; the report is sent without it

@@ -1,4 +1,4 @@
-"""Sends a report by mail: HTML with pictures by content id, and plain text for who wants that."""
+"""Sends a report by mail: HTML with embedded images, and plain text."""
 
 from __future__ import annotations
 
@@ -30,36 +30,35 @@ log = logging.getLogger(__name__)
 
 
 def mail_report(report: Report, config: Config, airflow_hook: SmtpHook | None = None) -> int:
-    """Sends the report to the configured recipients; returns how many got it. Who is refused while others get it is
-    a warning.
+    """Sends the report to `reports.mail_to`. Returns the number of accepted recipients; rejected ones are logged.
 
     Args:
-        airflow_hook: Airflow's open SMTP connection; without it the address is `$STREAMWARDEN_SMTP_URL`.
+        airflow_hook: Airflow's open SMTP connection; None: connect to `$STREAMWARDEN_SMTP_URL`.
 
     Raises:
-        StreamwardenError: the server can't be reached or refuses; one line without the password.
+        StreamwardenError: the server is not reachable or rejects the mail; one line without the password.
     """
     recipients = config.reports.mail_to
     if not recipients:
         return 0
     message = compose(report, config.reports.mail_from, recipients)
     try:
-        # The hook's own sending can't place pictures inside the text; its connection is all we need.
+        # The hook's own method cannot embed images, so only its connection is used.
         with nullcontext(cast(smtplib.SMTP, airflow_hook._smtp_client)) if airflow_hook else _plain() as smtp:
             refused = smtp.send_message(message)
     except (OSError, smtplib.SMTPException) as error:
-        raise StreamwardenError(f"reports.mail_to: the mail wasn't sent: {_plainly(error)}") from None
+        raise StreamwardenError(f"reports.mail_to: the mail was not sent: {_plainly(error)}") from None
     if refused:
         log.warning("%s", refusals("reports.mail_to", refused))
     return len(recipients) - len(refused)
 
 
 def mail_owner(report: Report, config: Config, open_tracker: Callable[[str, Mail], MailTracker] = MailTracker) -> int:
-    """Sends an owner's report to where routes have the owner's tickets mailed; returns how many recipients got it.
+    """Sends an owner's report to the mail trackers of the owner's routes. Returns the number of accepted recipients.
 
     Raises:
-        StreamwardenError: no server could be reached, or all refuse. Where one took it, the others are warnings: who
-            tries again would send it twice there.
+        StreamwardenError: no server accepted the mail. If one did, errors of the others are only logged, because a
+            retry would send a duplicate.
     """
     sent, failed = 0, []
     for name, settings in config.tickets.mailboxes_of(report.owner or "").items():
@@ -75,7 +74,7 @@ def mail_owner(report: Report, config: Config, open_tracker: Callable[[str, Mail
 
 
 def compose(report: Report, sender: str, recipients: Sequence[str]) -> EmailMessage:
-    """The mail: text, and HTML with its pictures."""
+    """The mail with the report as text, and as HTML with its images."""
     message = new_mail()
     message["Subject"] = report.subject
     message["From"] = sender
@@ -95,7 +94,7 @@ def compose(report: Report, sender: str, recipients: Sequence[str]) -> EmailMess
 def _plain() -> Iterator[smtplib.SMTP]:
     url = urlsplit(os.environ.get(SMTP_ENV, "smtp://localhost:25"))
     if url.scheme not in ("smtp", "smtp+starttls", "smtps") or not url.hostname:
-        raise StreamwardenError(f"{SMTP_ENV}: must look like smtp://host:25, smtp+starttls://… or smtps://…")
+        raise StreamwardenError(f"{SMTP_ENV}: must be like smtp://host:25, smtp+starttls://… or smtps://…")
     tls = ssl.create_default_context()
     if url.scheme == "smtps":
         smtp: smtplib.SMTP = smtplib.SMTP_SSL(url.hostname, url.port or 465, timeout=TIMEOUT_SECONDS, context=tls)

@@ -1,4 +1,4 @@
-"""What the reports share: the rendered report, its first line, its styles for mail programs, its file."""
+"""Shared code of the reports: rendering, subject, inline styles for mail clients, and the HTML file."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 
 @dataclass(frozen=True)
 class Report:
-    """A rendered report. The HTML names its pictures by content id (`cid:`), as mail wants it."""
+    """A rendered report. The HTML refers to images by content id (`cid:`), as mails do."""
 
     name: str
-    """Of its file, without ending."""
+    """Name of its file, without extension."""
     subject: str
     html: str
     text: str
     owner: str | None = None
-    """Whose it is; None: the whole."""
+    """The owner of the report; None: it covers all owners."""
     images: dict[str, bytes] = field(default_factory=dict)
 
 
 def render(form: str, name: str, config: Config, context: dict[str, Any], **parts: Any) -> Report:
-    """A report of a form (`daily`, `weekly`) by its two templates.
+    """Renders a report (`daily`, `weekly`) from its HTML and text templates.
 
     Args:
-        context: what the templates need beside the addresses; `subject` among it.
+        context: values for the templates, including `subject`; URLs are added.
         parts: the report's `owner` and `images`.
     """
     context = context | {
@@ -47,7 +47,7 @@ def render(form: str, name: str, config: Config, context: dict[str, Any], **part
 
 
 def headline(totals: dict[str, Any]) -> str:
-    """The first line: what is open, new and closed."""
+    """The counts of open, new, and closed findings, for the subject."""
     if not totals["hours_judged"]:
         return "no hour was evaluated"
     if not totals["open"]:
@@ -57,11 +57,11 @@ def headline(totals: dict[str, Any]) -> str:
 
 
 def inlined(html: str) -> str:
-    """Styles on the elements too: many mail programs drop the sheet. It stays for those that know dark and narrow."""
+    """Copies styles to the elements, as many mail clients ignore style sheets. The sheet stays for media queries."""
     import css_inline
 
     inliner = css_inline.CSSInliner(keep_style_tags=True, keep_at_rules=True, load_remote_stylesheets=False)
-    # It writes `<` in attributes as it is: right in HTML, but not every mail program's reader is that good.
+    # css_inline does not escape `<` in attributes. This is valid HTML, but some mail clients do not parse it.
     return re.sub(
         r'(<img src="[^"]*" alt=")([^"]*)',
         lambda found: found[1] + found[2].replace("<", "&lt;").replace(">", "&gt;"),
@@ -70,10 +70,10 @@ def inlined(html: str) -> str:
 
 
 def write_report(report: Report, config: Config) -> Path:
-    """Writes the report as one HTML file, pictures inside; returns its path.
+    """Writes the report as one HTML file with embedded images; returns its path.
 
     Raises:
-        StreamwardenError: the folder can't be written.
+        StreamwardenError: the folder is not writable.
     """
     html = report.html
     for cid, png in report.images.items():
@@ -82,7 +82,7 @@ def write_report(report: Report, config: Config) -> Path:
     file = folder / f"{report.name}.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Readers never see half a file.
+        # Atomic: readers never see a partial file.
         unfinished = file.with_suffix(".part")
         unfinished.write_text(html, encoding="utf-8")
         unfinished.replace(file)

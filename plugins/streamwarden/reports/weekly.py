@@ -1,6 +1,5 @@
-"""The weekly report, for who reads one page a week: what is paid and could be saved, whether a broker may be lost,
-whether it gets better or worse, what each rule found, what stands open the longest, what couldn't be judged; as HTML
-and mail."""
+"""The weekly report, as HTML and mail: costs and possible savings, capacity after the loss of a broker, trend of
+findings, findings by detector, the longest open findings, and what was not evaluated."""
 
 from __future__ import annotations
 
@@ -24,9 +23,9 @@ PICTURE = "open@streamwarden"
 
 
 def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime | None = None) -> Report:
-    """The report of a week (UTC), `[monday 00:00, next monday 00:00)`; of this one as far as it goes.
+    """Renders the report of a week, [Monday 00:00, next Monday 00:00) UTC; for the current week, up to now.
 
-    What is paid, and how much room is left, is always that of the newest gathered hour.
+    Costs and capacity are always of the newest gathered hour.
     """
     start = datetime(monday.year, monday.month, monday.day, tzinfo=UTC)
     week = {"start": start, "finish": start + WEEK}
@@ -70,7 +69,7 @@ def monday_of(day: date) -> date:
 
 
 def _costs(rows: list[Row]) -> dict[str, list[Row]]:
-    """Largest lines of volumes, logs and advice. No line: nothing of it is known."""
+    """The largest costs of volumes and logs, and the largest savings; an empty list: unknown."""
     by_kind = groupby(rows, key=lambda row: str(row["kind"]))
     return {"advice": [], "volumes": [], "logs": []} | {kind: list(lines)[:MOST_COSTS] for kind, lines in by_kind}
 
@@ -79,4 +78,4 @@ def _draw(engine: sa.Engine, ended: datetime) -> Drawing | None:
     try:
         return draw_finding(engine, "open_tickets", ended, {}, "png", SQL / "reports" / "charts")
     except StreamwardenError:
-        return None  # the report goes out without its picture
+        return None  # the report is sent without the chart

@@ -1,7 +1,7 @@
-"""Takes views and functions down so that they can change, and puts back what people built on them and whom they let in.
+"""Drops views and functions that have to change, and restores users' dependent objects and grants afterwards.
 
-PostgreSQL can't replace a view whose columns change, nor drop one that others use. `take_down` saves the definitions,
-owners, grants and comments of all that depends on it, drops it all, dependents first, and returns what it saved.
+PostgreSQL cannot replace a view if its columns change, nor drop one that other objects use. `take_down` saves the
+definitions, owners, grants, and comments of all dependent objects, drops them, and returns what it saved.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 
 RECREATED = ("view", "materialized view", "function", "procedure")
-_PASSED_OVER = ("toast table", "index", "type", "composite type")  # come and go with the relation that they belong to
+_PASSED_OVER = ("toast table", "index", "type", "composite type")  # created and dropped with their relation
 
-# A view depends on others by its rule `_RETURN`; what depends on a row type depends on the view.
+# A view depends on others through its rule `_RETURN`. An object that depends on its row type depends on the view.
 _REACHED = sa.text("""
     with recursive reached (classid, objid, depth) as (
       select o.classid, o.objid, 0
@@ -103,53 +103,53 @@ _RIGHTS = sa.text("""
 
 @dataclass(frozen=True)
 class Saved:
-    """A view or function that was taken down."""
+    """A dropped view or function, with the statements that restore it."""
 
     name: str
     """`view public.volumes`, `function metrics.volume_replay(text, …)`."""
     create: list[str]
-    """Statements that make it again, with its indexes and comments."""
+    """Statements that recreate it, with its indexes and comments."""
     rights: list[tuple[str | None, str]]
-    """Statements that give it its owner and grants back; for a grant on a column its name."""
+    """Statements that restore owner and grants: (column of a column grant or None, statement)."""
 
 
 def take_down(connection: sa.Connection, names: Iterable[str]) -> list[Saved]:
-    """Drops views and functions with all that depends on them; returns them all, in the order to make them again.
+    """Drops views and functions with all dependent objects; returns them in the order in which to recreate them.
 
     Raises:
-        StreamwardenError: something depends on them that can't be made again from its definition alone.
+        StreamwardenError: a dependent object cannot be recreated from its definition, a table for example.
     """
     reached = _reached(connection, names)
     if lost := [row.said for row in reached if row.kind not in RECREATED]:
         raise StreamwardenError(
-            f"{', '.join(lost)} can't be taken down and made again: drop it first, migrate, make it."
+            f"{', '.join(lost)} cannot be dropped and recreated automatically: drop it, migrate, and recreate it."
         )
     saved = [_save(connection, row.objid, row.kind, row.identity) for row in reached]
     for each in reversed(saved):
         try:
             run(connection, f"drop {each.name}")
         except psycopg.Error as error:
-            raise StreamwardenError(f"{each.name} can't be dropped to be made again: {first_line(error)}.") from error
+            raise StreamwardenError(f"{each.name} cannot be dropped to recreate it: {first_line(error)}.") from error
     return saved
 
 
 def dependents(connection: sa.Connection, name: str) -> list[str]:
-    """Names of what depends on a view or function."""
+    """Names of the objects that depend on a view or function."""
     return [f"{row.kind} {row.identity}" for row in _reached(connection, [name])][1:]
 
 
 def put_back(connection: sa.Connection, saved: Saved) -> None:
-    """Makes something again.
+    """Recreates a dropped view or function.
 
     Raises:
-        psycopg.Error: it doesn't fit any more.
+        psycopg.Error: its definition is no longer valid.
     """
     for statement in (*saved.create, *(statement for _, statement in saved.rights)):
         run(connection, statement)
 
 
 def give_rights_back(connection: sa.Connection, saved: Saved, to: str) -> None:
-    """Owner and grants for what came in its place from a newer text; a grant on a column that is gone is gone too."""
+    """Restores owner and grants on the new version of a view or function; grants on dropped columns are ignored."""
     has = sa.text("select count(*) from pg_attribute where attrelid = to_regclass(:name) and attname = :column")
     older, newer = _parts(saved.name)[1], _parts(to)[1]
     for column, statement in saved.rights:
@@ -158,13 +158,13 @@ def give_rights_back(connection: sa.Connection, saved: Saved, to: str) -> None:
 
 
 def run(connection: sa.Connection, statements: str) -> None:
-    """Statements in which neither `%` nor `:name` means anything but itself."""
-    # psycopg takes several statements at once only without parameters, and reads % only with them.
+    """Runs SQL statements literally: `%` and `:name` are not parameters."""
+    # psycopg accepts several statements only without parameters, and interprets % only with parameters.
     connection.connection.cursor().execute(statements.encode())
 
 
 def first_line(error: psycopg.Error) -> str:
-    """What PostgreSQL says, without detail and context."""
+    """PostgreSQL's message without detail and context."""
     return str(error).splitlines()[0]
 
 

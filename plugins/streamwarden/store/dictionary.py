@@ -1,6 +1,6 @@
-"""The data dictionary: what a migrated warehouse says of its tables, views, columns and functions.
+"""The data dictionary: comments of the tables, views, columns, and functions of a migrated warehouse.
 
-To make a database for it takes seconds, so what it said is kept in var/ by the checksum of what it is made from.
+Creating a database for it takes seconds, so the result is cached in var/ by the checksum of its sources.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ class Function(NamedTuple):
 
 
 class Dictionary(NamedTuple):
-    """What a warehouse holds."""
+    """All columns and functions of a warehouse."""
 
     columns: list[Column]
     functions: list[Function]
 
 
 def read_dictionary(warehouse: sa.Engine) -> Dictionary:
-    """What a warehouse says of itself."""
+    """The dictionary of an existing warehouse."""
     with warehouse.connect() as connection:
         return _dictionary(connection.execute(_COLUMNS).all(), connection.execute(_FUNCTIONS).all())
 
 
 def dictionary() -> Dictionary:
-    """What a warehouse says that is made from sql/ as it is."""
+    """The dictionary of a warehouse that is migrated from the current sql/; cached."""
     known = CACHE / f"{_checksum()}.json"
     if not known.exists():
         with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
-"""Keeps the warehouse as long as the config says: partitions made ahead, old ones dropped.
+"""Creates partitions ahead of time, and drops those past the configured retention.
 
-Age is counted from the newest row of each table, or from the clock where that is earlier: a clock that runs ahead makes
-nothing old, and a fleet that is silent loses nothing. Where more than a quarter of a table's partitions would go at
-once, it is left as it is until somebody agrees to it.
+Age is counted from the newest row of each table, or from the current time if that is earlier. So a clock that runs fast
+expires no data, nor does an outage of all sources. If more than a quarter of a table's partitions would be dropped at
+once, the table is not changed until the user confirms it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streamwarden.base.errors import StreamwardenError
 
 DAYS_AHEAD = 3
 MOST_AT_ONCE = 0.25
-"""Share of a table's partitions; one may always go."""
+"""Share of a table's partitions that is dropped without confirmation; one partition may always be dropped."""
 _TABLES = sa.text("""
     select
       table_name,
@@ -33,22 +33,23 @@ _TABLES = sa.text("""
 
 @dataclass(frozen=True)
 class Expiry:
-    """What is too old in a table."""
+    """The expired partitions of a table."""
 
     table: str
     days: int
-    """Its retention."""
+    """Retention of the table."""
     newest: datetime
+    """Time of the newest row."""
     partitions: tuple[str, ...]
-    """The partitions that are too old, the oldest first."""
+    """The expired partitions, oldest first."""
     filled: int
-    """How many of them have rows."""
+    """Number of expired partitions with rows."""
     of: int
-    """Partitions with rows that the table has."""
+    """Number of all partitions with rows."""
 
     @property
     def needs_a_yes(self) -> bool:
-        """Whether that is more than goes without asking."""
+        """Whether more partitions have expired than are dropped without confirmation."""
         return self.filled > max(1, MOST_AT_ONCE * self.of)
 
     def __str__(self) -> str:
@@ -59,13 +60,17 @@ class Expiry:
 
 
 def retention_days(settings: Warehouse, table: str) -> int:
-    """How long a table is kept."""
+    """Retention of a table in days."""
     of_its_kind = settings.sample_retention_days if table.endswith("_sample") else settings.fact_retention_days
     return settings.retention_days.get(table, of_its_kind)
 
 
 def expired(connection: sa.Connection, settings: Warehouse, now: datetime) -> list[Expiry]:
-    """What is too old, by table. Tickets, registered schemas and prices never are."""
+    """Expired partitions by table. Tickets, registered schemas, and prices do not expire.
+
+    Raises:
+        StreamwardenError: the config sets a retention for a table that does not exist.
+    """
     tables = connection.execute(_TABLES).tuples().all()
     if unknown := set(settings.retention_days) - {table for table, *_ in tables}:
         raise StreamwardenError(
@@ -81,15 +86,19 @@ def expired(connection: sa.Connection, settings: Warehouse, now: datetime) -> li
 def keep_house(
     engine: sa.Engine, settings: Warehouse, now: datetime | None = None, *, yes: bool = False
 ) -> tuple[dict[str, int], list[Expiry]]:
-    """Makes the next days' partitions and drops what is too old.
+    """Creates the partitions of the next days and drops expired ones.
 
-    Returns: what was done, by table; and what was left because nobody said yes to so much.
+    Args:
+        yes: whether partitions are dropped even if they are more than a quarter of a table.
+
+    Returns:
+        The number of changes by description, and the tables that were not changed without confirmation.
     """
     now = now or datetime.now(UTC)
     with engine.begin() as connection:
         ensure = sa.text("select public.ensure_day(:day)")
         days = [now.date() + timedelta(days=ahead) for ahead in range(DAYS_AHEAD + 1)]
-        done = {"partitions made": sum(connection.execute(ensure, {"day": day}).scalar_one() for day in days)}
+        done = {"partitions created": sum(connection.execute(ensure, {"day": day}).scalar_one() for day in days)}
         left = []
         for expiry in expired(connection, settings, now):
             if expiry.needs_a_yes and not yes:

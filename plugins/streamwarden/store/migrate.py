@@ -1,23 +1,22 @@
-"""Brings the warehouse up to date: `sql/migrations/NNNN_name.sql`, forward only, then `sql/functions` and `sql/views`.
+"""Migrates the warehouse: `sql/migrations/NNNN_name.sql`, forward only, then `sql/functions` and `sql/views`.
 
-In these files every table, view, function and column carries its comment on the spot, and the migrator turns it into
-COMMENT ON:
+In these files each table, view, function, and column has its comment next to it, which becomes a COMMENT ON:
 
     -- What a row of the table is.
     create table metrics.volume_sample (
       at timestamptz not null,  -- Start of the period (UTC)
 
     alter table metrics.volume_sample
-      add column wanted_bytes double precision;  -- Bytes that were asked for
+      add column wanted_bytes double precision;  -- Requested bytes
 
-Migrations hold tables. Functions and views are made by `create or replace`, each file again when its text has changed
-or what it makes is missing, so they need no migrations. Functions come first (their bodies may name views, their
-signatures may not), then views, each behind those it reads. Only what these files made is ever replaced or dropped.
-What people build on it, in any schema, is kept; where it has to give way to a change, it is made again.
+Migrations contain tables. Functions and views need no migrations: a file with `create or replace` is applied again if
+its text has changed or if one of its objects is missing. Functions come first (their bodies may use views, their
+signatures may not), then views, each after those that it reads. Only objects of these files are replaced or dropped.
+Objects that users build on them, in any schema, are kept; if a change requires dropping them, they are recreated.
 
-A file of a function or view that is deleted is named in `sql/retired.txt`. A warehouse that has files which are neither
-here nor there was migrated by a newer release, and is left alone; so is one that has had all that would be applied
-(`migrate --back` goes back to it on purpose).
+`sql/retired.txt` lists deleted files of functions and views. If a warehouse has files that are neither in `sql/` nor
+listed there, it was migrated by a newer release and is not changed. The same holds if it has already had all texts that
+would be applied (`migrate --back` applies older texts on purpose).
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _REMEMBER = sa.text("""
     on conflict (name) do update
     set checksum = excluded.checksum, makes = excluded.makes, superseded = excluded.superseded,
       applied_at = excluded.applied_at""")
-# As jsonb, so that a column may be missing: an older release made the table.
+# As jsonb, because columns may be missing in a table of an older release.
 _KNOWN = sa.text("""
     select name, checksum, to_jsonb(m) -> 'makes', to_jsonb(m) -> 'superseded' from public.schema_migration as m""")
 _SET_MAKES = sa.text("update public.schema_migration set makes = :makes where name = :name")
@@ -79,21 +78,22 @@ _VIEWS_ON_TABLES = sa.text("""
 _VALIDATOR = sa.text("""
     select format('%s(%s)', cast(l.lanvalidator as regproc), p.oid)
     from pg_proc as p inner join pg_language as l on p.prolang = l.oid where p.oid = to_regprocedure(:identity)""")
-# A definition that can't be replaced as it stands, a thing that others depend on, one that is there already; a name
-# that means both the new signature and the older one (a file's `comment on function`).
 _BEFORE_0_1_0 = "migrations/0003_detect.sql"
-"""A migration that only unreleased versions had."""
+"""A migration of unreleased versions only."""
 _IN_THE_WAY = {"42P16", "42P13", "2BP01", "0A000", "42P07", "42723", "42725"}
+"""SQLSTATEs of objects that have to be dropped first: the definition cannot be replaced, other objects depend on it, it
+exists already, or a name is ambiguous between the new and the older signature (in `comment on function`)."""
 
 
 def migrate(engine: sa.Engine, *, back: bool = False) -> list[str]:
-    """Applies what is missing, in one transaction; returns the names of the files applied.
+    """Applies missing and changed files in one transaction; returns their names.
 
-    With `back` also where all of it are texts that the warehouse has had before.
+    Args:
+        back: also apply if the warehouse has already had all these texts, that is, migrate to an older release.
 
     Raises:
-        StreamwardenError: an applied migration was edited, a file fails, the warehouse is a newer release's, or what
-            people built doesn't fit any more. Nothing is changed then.
+        StreamwardenError: an applied migration was edited, a file fails, the warehouse belongs to a newer release, or
+            users' objects do not fit the new views. Nothing is changed then.
     """
     with engine.begin() as connection:
         connection.execute(sa.text("select pg_advisory_xact_lock(7062)"))
@@ -102,10 +102,10 @@ def migrate(engine: sa.Engine, *, back: bool = False) -> list[str]:
 
 
 def migrated_warehouse(config: Config) -> sa.Engine:
-    """Engine on the warehouse for whoever works with its tables.
+    """Engine of the warehouse, after checking that its schema is up to date.
 
     Raises:
-        StreamwardenError: `streamwarden migrate` is due, or the warehouse is a newer release's.
+        StreamwardenError: `streamwarden migrate` is due, or the warehouse belongs to a newer release.
     """
     warehouse = open_warehouse(config)
     require_migrated(warehouse)
@@ -113,23 +113,27 @@ def migrated_warehouse(config: Config) -> sa.Engine:
 
 
 def require_migrated(warehouse: sa.Engine) -> None:
-    """Refuses a warehouse for which `streamwarden migrate` is due, and a newer release's."""
+    """Checks that the schema of the warehouse is up to date.
+
+    Raises:
+        StreamwardenError: `streamwarden migrate` is due, or the warehouse belongs to a newer release.
+    """
     with warehouse.connect() as connection:
         there = connection.execute(sa.text("select to_regclass('public.schema_migration') is not null")).scalar_one()
         known = _known(connection) if there else {}
     _refuse_newer(known)
     if due := _due(known):
-        raise StreamwardenError(f"the warehouse isn't up to date ({_some(due)}): run `streamwarden migrate` first.")
+        raise StreamwardenError(f"the warehouse is not up to date ({_some(due)}): run `streamwarden migrate` first.")
 
 
 @dataclass(frozen=True)
 class _Known:
-    """What the warehouse knows of a file."""
+    """The row of `public.schema_migration` of a file."""
 
     checksum: str
     makes: list[str]
     superseded: list[str]
-    """Checksums of its earlier texts, the oldest first."""
+    """Checksums of its earlier texts, oldest first."""
 
 
 _NEW = _Known("", [], [])
@@ -141,7 +145,7 @@ def _known(connection: sa.Connection) -> dict[str, _Known]:
 
 
 class _Migration:
-    """One run: what the warehouse had, and what was taken down on the way."""
+    """The state of one run: applied files, and dropped objects that have to be restored."""
 
     def __init__(self, connection: sa.Connection, back: bool) -> None:
         self.connection, self.back = connection, back
@@ -152,9 +156,9 @@ class _Migration:
         self.left_over: dict[str, list[str]] = {}
 
     def run(self) -> list[str]:
-        """Returns the names of the files applied."""
+        """Applies the files and returns their names."""
         _refuse_newer(self.known, self.back)
-        # Bodies are checked at the end, when all that they name is there. Names are written out in full.
+        # Function bodies are checked at the end, when all objects exist. Names are schema-qualified.
         run(self.connection, "set local check_function_bodies = off; set local search_path = pg_catalog")
         applied = [_name(file) for file in migration_files() if self._apply_migration(file)]
         applied += [_name(file) for file in replaceable_files() if self._renew(file)]
@@ -177,7 +181,7 @@ class _Migration:
         return True
 
     def _renew(self, file: Path) -> bool:
-        """Makes what a file makes if its text has changed or something of it is missing; true if it has changed."""
+        """Applies a file if its text has changed or one of its objects is missing; True if the text has changed."""
         had = self.makes.get(_name(file), [])
         changed = self.known.get(_name(file), _NEW).checksum != _checksum(file)
         if not changed and all(self._exists(made) for made in had):
@@ -198,7 +202,7 @@ class _Migration:
         return changed
 
     def _part_with(self, file: Path, gone: list[str], makes: list[str]) -> None:
-        """Drops older signatures at once, since callers would still find them; other things at the end, if unused."""
+        """Drops older signatures at once, because callers still find them; other objects at the end, if unused."""
         still = {_callable(made) for made in makes}
         self.left_over[_name(file)] = [made for made in gone if _callable(made) not in still]
         if older := [made for made in gone if _callable(made) in still]:
@@ -230,8 +234,8 @@ class _Migration:
             errors = {saved.name: error for saved in waiting if (error := self._try(saved))}
             if len(errors) == len(waiting):
                 raise StreamwardenError(
-                    "nothing was changed, since what was built on Streamwarden's views doesn't fit their new form:"
-                    f" {'; '.join(f'{name} ({error})' for name, error in errors.items())}. Change or drop it first."
+                    "nothing was changed: objects that depend on Streamwarden's views do not fit the new views:"
+                    f" {'; '.join(f'{name} ({error})' for name, error in errors.items())}. Change or drop them first."
                 )
             waiting = [saved for saved in waiting if saved.name in errors]
 
@@ -244,7 +248,7 @@ class _Migration:
             return first_line(error)
 
     def _drop_left_over(self) -> None:
-        """Drops what no file makes any more, unless something depends on it: then it is tried again next time."""
+        """Drops objects that no file creates any more. An object with dependents stays until a later migration."""
         there = {_name(file) for file in (*migration_files(), *replaceable_files())}
         left_over = {**self.left_over, **{name: self.makes.pop(name) for name in set(self.makes) - there}}
         gone = {made for makes in left_over.values() for made in makes} - self._ours()
@@ -264,15 +268,16 @@ class _Migration:
         for view in _views(file):
             if f"view {view}" not in self.ours and self._exists(f"view {view}"):
                 raise StreamwardenError(
-                    f"sql/{_name(file)}: {view} exists and isn't Streamwarden's. Rename it: `alter view … rename to …`."
+                    f"sql/{_name(file)}: {view} exists and is not Streamwarden's. Rename it: `alter view … rename"
+                    " to …`."
                 )
 
     def _refuse_functions_of_others(self, file: Path, replaced: set[str]) -> None:
-        """Signatures are known once the file has run; what it did is rolled back then."""
+        """Checked after the file has run, when the signatures are known; an error rolls everything back."""
         for made in sorted(replaced - self.ours):
             if _callable(made) not in _functions_of_migrations():
                 raise StreamwardenError(
-                    f"sql/{_name(file)}: {made.removeprefix('function ')} exists and isn't Streamwarden's. Rename it:"
+                    f"sql/{_name(file)}: {made.removeprefix('function ')} exists and is not Streamwarden's. Rename it:"
                     f" `alter {made} rename to …`."
                 )
 
@@ -288,7 +293,7 @@ class _Migration:
                         raise StreamwardenError(f"sql/{name}: {first_line(error)}") from error
 
     def _functions(self, file: Path) -> dict[str, str]:
-        """Functions by the names in a file, each with the place of its row, which is another once it was made anew."""
+        """Functions with the names in a file, each with the ctid of its row, which changes when it is replaced."""
         return dict(self.connection.execute(_FUNCTIONS, {"names": _function_names(file)}).tuples().all())
 
     def _ours(self) -> set[str]:
@@ -309,7 +314,7 @@ class _Migration:
     def _remember(self, file: Path, makes: list[str]) -> None:
         self.makes[_name(file)] = makes
         checksum, known = _checksum(file), self.known.get(_name(file), _NEW)
-        if self.back and checksum in known.superseded:  # what came after it is undone, and may come again
+        if self.back and checksum in known.superseded:  # later texts may be applied again
             superseded = known.superseded[: known.superseded.index(checksum)]
         else:
             superseded = [had for had in (*known.superseded, known.checksum) if had not in ("", checksum)]
@@ -318,7 +323,7 @@ class _Migration:
 
 
 def _due(known: dict[str, _Known]) -> list[str]:
-    """Names of the files whose text isn't the one that the warehouse has."""
+    """Names of the files whose text differs from the applied one."""
     files = (*migration_files(), *replaceable_files())
     return [_name(file) for file in files if known.get(_name(file), _NEW).checksum != _checksum(file)]
 
@@ -329,19 +334,19 @@ def _refuse_newer(known: dict[str, _Known], back: bool = False) -> None:
     }
     if _BEFORE_0_1_0 in known:
         raise StreamwardenError(
-            "the warehouse was made before release 0.1.0, whose schema starts anew. Migrate into a new database"
-            " (`warehouse.url`, or another `warehouse.data_folder`); this one stays as it is."
+            "the warehouse was created before release 0.1.0, which has a new schema. Migrate a new database"
+            " (`warehouse.url`, or another `warehouse.data_folder`); this one is not changed."
         )
     if unknown := [name for name in sorted(known) if not (SQL / name).exists() and name not in retired]:
         raise StreamwardenError(
-            f"the warehouse was migrated by a newer release: this one lacks {_some(unknown)}. Nothing was changed; run"
-            " that release. (A file that was deleted on purpose is named in sql/retired.txt.)"
+            f"the warehouse was migrated by a newer release: this release does not have {_some(unknown)}. Nothing was"
+            " changed; run the newer release. (If the file was deleted on purpose, list it in sql/retired.txt.)"
         )
     due = [] if back else _due(known)
     if due and all(_checksum(SQL / name) in known.get(name, _NEW).superseded for name in due):
         raise StreamwardenError(
-            f"the warehouse was migrated by a newer release: this one has an older text of {_some(due)}. Nothing was"
-            " changed; run that release. (To go back to the older text on purpose: `streamwarden migrate --back`.)"
+            f"the warehouse was migrated by a newer release: this release has an older text of {_some(due)}. Nothing"
+            " was changed; run the newer release. (To go back on purpose: `streamwarden migrate --back`.)"
         )
 
 
@@ -350,10 +355,10 @@ def _some(names: list[str]) -> str:
 
 
 def comments(text: str) -> Iterator[str]:
-    """COMMENT ON statements for the `-- …` lines above each table, view or function, and behind each column."""
+    """COMMENT ON statements for the `-- …` lines above each table, view, or function, and after each column."""
     heading: list[str] = []
     relation: tuple[str, str] | None = None
-    view: tuple[str, str] | None = None  # its columns are those of the select that begins a line: no CTE's
+    view: tuple[str, str] | None = None  # its columns are those of the select that begins a line, not of CTEs
     for line in text.splitlines():
         if opened := re.match(
             r"(?:create (?:or replace )?|alter )(table|view|function) (?:if not exists )?([\w.]+)", line
@@ -386,12 +391,12 @@ def _comment(target: str, text: str) -> str:
 
 
 def migration_files() -> list[Path]:
-    """Migrations, in order."""
+    """Files of migrations, in order."""
     return sorted((SQL / "migrations").glob("*.sql"))
 
 
 def replaceable_files() -> list[Path]:
-    """Functions, then views, each behind those it reads."""
+    """Files of functions, then of views, each after those that it reads."""
     made_by = {view: file for file in sorted((SQL / "views").glob("*.sql")) for view in _views(file)}
     reads = {
         file: {made_by[name] for name in re.findall(r"\w+\.\w+", file.read_text()) if name in made_by} - {file}
@@ -409,7 +414,7 @@ def _function_names(file: Path) -> list[str]:
 
 
 def _functions_of_migrations() -> set[str]:
-    """Some functions were made by migrations before they had files of their own."""
+    """Functions that migrations created before they had their own files."""
     return {f"function {name}" for file in migration_files() for name in _function_names(file)}
 
 

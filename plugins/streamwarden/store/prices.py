@@ -1,4 +1,4 @@
-"""Reads the table of EBS prices (`sql/prices/ebs.csv`, or the config's) into the warehouse, where detectors use it."""
+"""Loads EBS prices from `sql/prices/ebs.csv`, or the config's `ebs_prices`, into the warehouse for detectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Usd = Annotated[float, Field(ge=0)] | None
 
 
 class EbsPrice(BaseModel):
-    """A line of the table: a region's list prices; what they are per stands at `inventory.ebs_price`."""
+    """List prices of a region in USD; the comments of `inventory.ebs_price` have their units."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,16 +41,16 @@ class EbsPrice(BaseModel):
 
 
 def load_prices(engine: sa.Engine, config: Config) -> list[EbsPrice]:
-    """Replaces the warehouse's prices by those of the table.
+    """Replaces the prices in the warehouse by those of the file, and returns them.
 
     Raises:
-        StreamwardenError: one line that names file, region, column and reason; the prices stay as they were then.
+        StreamwardenError: one line with file, region, column, and problem; the warehouse is not changed.
     """
     prices = read_prices(named_in_config(config.ebs_prices))
     columns = ", ".join(EbsPrice.model_fields)
     binds = ", ".join(f":{column}" for column in EbsPrice.model_fields)
     with engine.begin() as connection:
-        # Of two runs at once the second would see nothing to delete, and insert the same.
+        # Without the lock, the second of two concurrent runs would not see the rows to delete, and insert duplicates.
         connection.execute(sa.text("lock table inventory.ebs_price in share row exclusive mode"))
         connection.execute(sa.text("delete from inventory.ebs_price"))
         connection.execute(
@@ -61,13 +61,17 @@ def load_prices(engine: sa.Engine, config: Config) -> list[EbsPrice]:
 
 
 def read_prices(file: Path) -> list[EbsPrice]:
-    """The table's lines; those that begin with `#` are remarks."""
+    """The prices in a CSV file; lines that begin with `#` are comments.
+
+    Raises:
+        StreamwardenError: one line with file, region, column, and problem.
+    """
     try:
         lines = [line for line in file.read_text().splitlines() if line.strip() and not line.startswith("#")]
     except OSError as error:
         raise StreamwardenError(f"ebs_prices: {shown(file)}: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise StreamwardenError(f"ebs_prices: {shown(file)}: not text in UTF-8; save it as that.") from None
+        raise StreamwardenError(f"ebs_prices: {shown(file)}: is not UTF-8 text; save it in UTF-8.") from None
     prices: dict[str, EbsPrice] = {}
     for row in csv.DictReader(lines):
         where = f"{shown(file)}: {row.get('region')}"
@@ -77,8 +81,8 @@ def read_prices(file: Path) -> list[EbsPrice]:
             first = error.errors()[0]
             raise StreamwardenError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}.") from None
         if price.region in prices:
-            raise StreamwardenError(f"{where}: stands there twice.")
+            raise StreamwardenError(f"{where}: duplicate region.")
         prices[price.region] = price
     if not prices:
-        raise StreamwardenError(f"{shown(file)}: holds no prices.")
+        raise StreamwardenError(f"{shown(file)}: contains no prices.")
     return list(prices.values())

@@ -1,4 +1,4 @@
-"""The one loader of named SQL: `sql/<folder>/<name>.sql`, with named parameters."""
+"""Loads and runs named SQL: `sql/<folder>/<name>.sql`, with named parameters."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Row = dict[str, Any]
 
 
 def ask(connection: sa.Connection, query: str, **values: Any) -> list[Row]:
-    """The rows of a query, e.g. `pages/finding`."""
+    """The rows of a query, e.g. `pages/finding`, as dicts. `values`: its parameters."""
     return [dict(row) for row in connection.execute(statement(query), values).mappings()]
 
 
 @cache
 def statement(query: str) -> sa.TextClause:
-    """The query itself."""
+    """The SQL of a query; cached."""
     return sa.text((SQL / f"{query}.sql").read_text())

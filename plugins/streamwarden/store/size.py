@@ -1,4 +1,4 @@
-"""What each table holds, and what it will hold when its retention is full at the pace of its newest days."""
+"""Size of each table, and its projected size with full retention at the insert rate of its newest days."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import Warehouse
 from streamwarden.store.housekeeping import retention_days
 
-# A row for each partition, or for a table that has none. reltuples is -1 where nobody has counted yet.
+# A row for each partition, or for each table without partitions. reltuples is -1 before the first analyze.
 _PARTS = sa.text("""
     select
       coalesce(p.table_name, format('%s.%s', n.nspname, c.relname)) as table_name,
@@ -24,32 +24,32 @@ _PARTS = sa.text("""
     where n.nspname in ('inventory', 'metrics', 'detect', 'tickets') and c.relkind = 'r'
     order by 1""")
 PACE = timedelta(days=2)
-"""Of these newest days the mean is taken: a weekday and a night of it."""
+"""The insert rate is the mean of this period before the newest row; it includes days and nights."""
 
 
 @dataclass(frozen=True)
 class TableSize:
-    """A table of the warehouse."""
+    """A table of the warehouse with its size and insert rate."""
 
     table: str
     held_bytes: int
     bytes_per_row: float | None
-    """Indexes included; null: it has no rows."""
+    """Including indexes; None: the table is empty."""
     rows_per_day: float | None
-    """Pace of its newest days; null: it has no hours."""
+    """Insert rate of its newest days; None: the table is empty or has no time column."""
     days: int | None
-    """Its retention; null: kept for good."""
+    """Retention; None: unlimited."""
 
     @property
     def full_bytes(self) -> float | None:
-        """Size when its retention is full at that pace; null: can't be said."""
+        """Projected size with full retention; None: unknown."""
         if self.days is None or self.rows_per_day is None or self.bytes_per_row is None:
             return None
         return self.bytes_per_row * self.rows_per_day * self.days
 
 
 def table_sizes(warehouse: sa.Engine, settings: Warehouse) -> list[TableSize]:
-    """All tables, the largest first."""
+    """All tables, largest first."""
     with warehouse.connect() as connection:
         parts = connection.execute(_PARTS).all()
         tables = groupby(parts, key=lambda part: (part.table_name, part.time_column))

@@ -13,24 +13,24 @@ from streamwarden.base.paths import SQL
 
 
 def read_header(file: Path) -> tuple[dict[str, Any], str]:
-    """Header and whole text of an SQL file.
+    """Header and full text of an SQL file.
 
     Raises:
-        StreamwardenError: no header, or it isn't YAML; the line names the file.
+        StreamwardenError: the header is missing or not YAML; one line with the file.
     """
     text = file.read_text()
     found = re.match(r"\s*/\*(.*?)\*/", text, re.DOTALL)
     if not found:
-        raise StreamwardenError(f"{shown(file)}: must begin with a comment that holds its YAML header.")
+        raise StreamwardenError(f"{shown(file)}: must begin with a comment that contains its YAML header.")
     try:
         header = yaml.load(found[1], yaml.CSafeLoader)
     except yaml.YAMLError as error:
-        raise StreamwardenError(f"{shown(file)}: the header isn't YAML: {' '.join(str(error).split())}") from None
+        raise StreamwardenError(f"{shown(file)}: the header is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(header, dict):
-        raise StreamwardenError(f"{shown(file)}: the header must hold keys and values.")
+        raise StreamwardenError(f"{shown(file)}: the header must contain keys and values.")
     return header, text
 
 
 def shown(file: Path) -> str:
-    """The file as people know it: relative to the project where it lies in it."""
+    """The path for messages: relative to the project if the file is in it."""
     return str(file.relative_to(SQL.parent)) if file.is_relative_to(SQL) else str(file)

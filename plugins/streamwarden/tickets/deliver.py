@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 def utc_now() -> datetime:
-    """The present (UTC)."""
+    """The current time (UTC)."""
     return datetime.now(UTC)
 
 
@@ -108,10 +108,10 @@ class _Run:
     delivery: Delivery = field(default_factory=Delivery)
     stuck: set[int] = field(default_factory=set)
     is_sent: bool = False
-    """Whether the change at hand was sent in this run."""
+    """Whether the current change was sent in this run."""
 
     def deliver_all(self) -> bool:
-        """Tells what stands; whether there may be more, as what is gone is to be filed again."""
+        """Delivers all pending changes. Returns whether to call it again: a deleted ticket adds changes."""
         with self.engine.connect() as connection:
             changes = connection.execute(_TO_DO, {"tracker": self.sink.name}).mappings().all()
         changes = [change for change in changes if change["ticket_id"] not in self.stuck]
@@ -150,8 +150,8 @@ class _Run:
             key = {"external_key": issue.key, "external_url": issue.url} if issue else {}
             self._note(
                 connection, ticket["ticket_id"],
-                delivered_change_id=change["change_id"], attempts=0, attempted_at=self.clock(), error=None, unsure_at=None,
-                **key,
+                delivered_change_id=change["change_id"], attempts=0, attempted_at=self.clock(), error=None,
+                unsure_at=None, **key,
             )  # fmt: skip
 
     def _file(self, change: sa.RowMapping, ticket: sa.RowMapping, notification: Notification) -> Issue:
@@ -242,7 +242,7 @@ class _Run:
 
 
 def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> bytes | None:
-    from streamwarden.charts.draw import plot_finding  # matplotlib: only where there is something to draw
+    from streamwarden.charts.draw import plot_finding  # imports matplotlib
 
     try:
         return plot_finding(engine, ticket["detector"], change["hour"], ticket["identity"], "png")

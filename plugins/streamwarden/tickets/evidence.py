@@ -1,4 +1,4 @@
-"""Evidence for how open findings depend on each other: causes weighed for the last hours, and manual links."""
+"""Evidence for the dependencies of open findings: ranked causes of the last hours, and manual links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ManualLink:
-    """What a person decided about two findings."""
+    """A person's link or split of two findings."""
 
     is_linked: bool
     """False: they were split."""
@@ -29,38 +29,38 @@ class ManualLink:
 
 @dataclass
 class Evidence:
-    """Findings by fingerprint."""
+    """Causes, effects, and manual links of findings; findings are fingerprints."""
 
     hours: list[datetime]
-    """The last two hours that were weighed, the newest first."""
+    """The last two ranked hours, newest first."""
     accepted: dict[str, str] = field(default_factory=dict)
-    """Effect → its cause, in the newest of them."""
+    """Effect → accepted cause, in the newest of them."""
     near: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Those that are at least possible causes or effects of each other in any of them."""
+    """Finding → its possible causes and effects in any of these hours."""
     weighed: dict[tuple[str, str], Row] = field(default_factory=dict)
-    """(Effect, cause) → how it was weighed last."""
+    """(Effect, cause) → the newest row of `detect.cause`."""
     firing: dict[str, int] = field(default_factory=dict)
-    """In how many of these hours a finding was firing."""
+    """Finding → number of these hours in which it was firing."""
     manual_links: dict[tuple[str, str], ManualLink] = field(default_factory=dict)
-    """By the fingerprints of both findings, the lesser first."""
+    """By the fingerprints of both findings, in ascending order."""
 
     def are_split(self, one: str, other: str) -> bool:
-        """Whether a person split them."""
+        """Whether a person split these two findings."""
         link = self.manual_links.get((min(one, other), max(one, other)))
         return link is not None and not link.is_linked
 
     def linked_by(self, one: str, other: str) -> str | None:
-        """Who linked these two by hand; None: nobody."""
+        """Name of the person who linked these two findings; None: nobody did."""
         link = self.manual_links.get((min(one, other), max(one, other)))
         return link.who if link is not None and link.is_linked else None
 
     def is_complete(self, fingerprint: str) -> bool:
-        """Whether enough is known to say that it no longer follows from anything."""
+        """Whether the data suffices to rule out all causes: the finding was firing in both ranked hours."""
         return len(self.hours) == 2 and self.firing.get(fingerprint) == 2
 
 
 def gather(run: Run, fingerprints: list[str]) -> Evidence:
-    """What is known of these, as of the run's newest hour."""
+    """The evidence for findings, as of the run's newest hour."""
     hours = run.connection.execute(_HOURS, {"newest": run.newest}).scalars().all()
     evidence = Evidence(list(hours))
     asked = {"hours": evidence.hours, "fingerprints": fingerprints}

@@ -1,8 +1,8 @@
 """Groups open findings into incidents: by accepted causes, by manual links, and by the incident that they were in.
 
 A finding joins the incident of its accepted cause. It stays in its incident while an open finding there is a possible
-cause, while data is missing that could rule the cause out, and for two
-hours after its cause is resolved. Splits and links by people always hold.
+cause, while data is missing that could rule the cause out, and for two hours after its cause is resolved. Splits and
+links by people always apply.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import sqlalchemy as sa
 from streamwarden.tickets.evidence import Evidence
 from streamwarden.tickets.plan import STORM, Run, Ticket, layer
 
-GRACE = timedelta(hours=2)  # how long an effect may outlive its cause in the same issue
+GRACE = timedelta(hours=2)  # how long an effect stays in the issue after its cause is resolved
 
 
 @dataclass
 class Group:
-    """One incident."""
+    """The tickets of an incident, its root, and its issues in the tracker."""
 
     members: list[Ticket]
     root: Ticket
     issues: list[Ticket]
-    """Members that have an issue of their own, the one that stays first."""
+    """Members with their own issue; the one that is kept comes first."""
     place: int | None = None
-    """Without issues: a storm's summary, or the ticket of a muted cause, in whose place all stand."""
+    """Without issues: id of the ticket that represents all of them, an alert storm or the ticket of a muted cause."""
 
 
 @dataclass
 class Tickets:
-    """All open tickets but storms' summaries."""
+    """All open tickets except alert storms, by id."""
 
     rows: dict[int, Ticket]
     elsewhere: dict[int, Ticket]
-    """Tickets that aren't among them and that they name: closed ones, storms."""
+    """Other tickets that they refer to: closed tickets and alert storms."""
     muted: dict[str, Ticket]
-    """By fingerprint: the newest ticket, closed, of findings that people have quiet."""
+    """The newest, closed ticket of each muted finding, by fingerprint."""
     fresh: set[int]
     by_print: dict[str, Ticket] = field(init=False)
 
@@ -48,13 +48,15 @@ class Tickets:
         self.by_print = {row["fingerprint"]: row for row in self.rows.values()}
 
     def any(self, ticket_id: int | None) -> Ticket | None:
+        """The ticket with this id, open or referred to; None: there is none."""
         return self.rows.get(ticket_id or 0) or self.elsewhere.get(ticket_id or 0)
 
     def carrier(self, ticket: Ticket) -> Ticket | None:
-        """The open ticket in whose place it stands."""
+        """The open ticket that has the issue for this ticket; None: the ticket has its own."""
         return self.rows.get(ticket["summary_ticket_id"] or 0)
 
     def has_issue(self, ticket: Ticket) -> bool:
+        """Whether the ticket has its own issue from an earlier run."""
         return ticket["summary_ticket_id"] is None and ticket["ticket_id"] not in self.fresh
 
 
@@ -105,7 +107,7 @@ def groups(run: Run, tickets: Tickets, evidence: Evidence) -> list[Group]:
 
 
 def _cause(ticket: Ticket, tickets: Tickets, evidence: Evidence) -> Ticket | None:
-    """The open ticket of its accepted cause; not when it may still follow from what it stands with."""
+    """The open ticket of its accepted cause; None if its present incident still has a possible cause."""
     own = ticket["fingerprint"]
     cause = tickets.by_print.get(evidence.accepted.get(own, ""))
     if cause is None or not is_live(cause) or evidence.are_split(own, cause["fingerprint"]):
@@ -119,7 +121,7 @@ def _cause(ticket: Ticket, tickets: Tickets, evidence: Evidence) -> Ticket | Non
 def _kin(
     run: Run, ticket: Ticket, cause: Ticket | None, tickets: Tickets, evidence: Evidence
 ) -> Iterator[Ticket]:  # fmt: skip
-    """Those with which it shares an issue."""
+    """Tickets with which it shares an issue."""
     carrier = tickets.carrier(ticket)
     if cause is not None:
         yield cause
@@ -135,7 +137,7 @@ def _kin(
 
 
 def _near(ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence) -> Iterator[Ticket]:
-    """Of those that stand in the same place, what it may follow from, and what may follow from it."""
+    """Tickets of the same issue that are possible causes or effects of this ticket."""
     for fingerprint in evidence.near[ticket["fingerprint"]]:
         other = tickets.by_print.get(fingerprint)
         if (
@@ -169,7 +171,7 @@ def _group(
     root = _root(members, issues, {one: cause for one, cause in causes.items() if one in ids}, tickets)
     for ticket in members:
         cause = causes.get(ticket["ticket_id"])
-        if cause is None and ticket is not root:  # it stays with what it followed from
+        if cause is None and ticket is not root:  # without a cause now, it keeps its former one
             known = ticket["cause_ticket_id"]
             cause = known if known in ids and known != ticket["ticket_id"] else root["ticket_id"]
         role = "follows" if ticket is not root else "root" if len(members) > 1 else "alone"
@@ -181,7 +183,7 @@ def _group(
 def _root(
     members: list[Ticket], issues: list[Ticket], causes: dict[int, int], tickets: Tickets
 ) -> Ticket:  # fmt: skip
-    """What nothing in the group is the cause of: the one that was the root, else what most follows from."""
+    """The root: a ticket without a cause in the group. The former root is kept, else the one with most effects."""
     by_id = {ticket["ticket_id"]: ticket for ticket in members}
     known = by_id.get(issues[0]["root_ticket_id"] or issues[0]["ticket_id"]) if issues else None
     if known is not None and known["ticket_id"] not in causes:
@@ -199,7 +201,7 @@ def _root(
 
 
 def _places(run: Run, members: list[Ticket], tickets: Tickets, evidence: Evidence) -> Iterator[int]:
-    """Tickets in whose place they stand without an issue: a storm's, or of a cause that people have quiet."""
+    """Ids of tickets that represent members without an issue: of an alert storm, or of a muted cause."""
     for ticket in members:
         there = tickets.elsewhere.get(ticket["summary_ticket_id"] or 0)
         if there is not None and there["detector"] == STORM and there["state"] == "open":

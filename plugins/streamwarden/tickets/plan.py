@@ -55,6 +55,7 @@ class FiringFinding:
 
     @property
     def severity(self) -> str:
+        """Severity of the finding: critical, warning, or info."""
         return self.finding.severity or "info"
 
 
@@ -176,8 +177,8 @@ _TICKETS = sa.text("""
       (fingerprint, detector, resource_name, identity, severity, title, state, opened_hour, last_firing_hour,
        previous_ticket_id, resource, owner)
     select
-      t.fingerprint, t.detector, t.resource_name, t.identity, t.severity, t.title, 'open', t.opened_hour, t.last_firing_hour,
-      t.previous_ticket_id, t.resource, t.owner
+      t.fingerprint, t.detector, t.resource_name, t.identity, t.severity, t.title, 'open', t.opened_hour,
+      t.last_firing_hour, t.previous_ticket_id, t.resource, t.owner
     from jsonb_array_elements(cast(:rows as jsonb)) with ordinality as r (row, number)
     cross join lateral jsonb_populate_record(cast(null as tickets.ticket), r.row) as t
     order by r.number

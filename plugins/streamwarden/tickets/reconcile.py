@@ -1,7 +1,8 @@
 """Turns evaluations into ticket changes in one transaction; `deliver` posts them afterwards.
 
 The stored evaluations alone decide which tickets are open (episodes.py). A repeated or backfilled hour changes nothing
-that newer hours decided: only the newest hour of a detector opens, reopens, or comments. Rules for one finding, which is a detector and a resource:
+that newer hours decided: only the newest hour of a detector opens, reopens, or comments. Rules for one finding (a
+detector and a resource):
 
 - A ticket opens and closes after a number of hours with data. Missing data does neither.
 - A ticket that fires again soon is reopened; later, a new ticket names the old one.

@@ -81,7 +81,7 @@ def respond(connection: sa.Connection, fingerprint: str, response: Response, now
         ResponseError: the response cannot be applied: the ticket, the reason, or the end of a snooze is missing.
     """
     now = now or datetime.now(UTC)
-    # Not while a run decides by what stood there before; a page doesn't wait for ever.
+    # Waits for a running reconcile, which has read the former state; the timeout keeps a page from waiting forever.
     connection.execute(sa.text("select set_config('lock_timeout', '15s', true)"))
     connection.execute(sa.text("select pg_advisory_xact_lock(:lock)"), {"lock": RECONCILING})
     finding = connection.execute(_FINDING, {"fingerprint": fingerprint}).mappings().first()
@@ -213,8 +213,8 @@ def _link(connection: sa.Connection, one: str, other: str, response_id: int, *, 
 
 _FINDING = sa.text("""
     select
-      e.fingerprint, coalesce(t.detector, e.detector) as detector, coalesce(t.title, e.resource_name) as title, t.ticket_id,
-      t.state, t.muted, place.detector = :storm as in_storm,
+      e.fingerprint, coalesce(t.detector, e.detector) as detector, coalesce(t.title, e.resource_name) as title,
+      t.ticket_id, t.state, t.muted, place.detector = :storm as in_storm,
       case when place.detector = :storm then t.ticket_id else place.ticket_id end as place_id
     from (select cast(:fingerprint as text) as fingerprint) as this
     left join lateral (

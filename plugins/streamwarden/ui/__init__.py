@@ -1,1 +1,1 @@
-"""The pages in the Airflow UI: made on the server, behind Airflow's own login; who may edit DAGs answers there."""
+"""The pages in the Airflow UI: rendered on the server, behind Airflow's login; users who may edit DAGs can respond."""

@@ -40,7 +40,7 @@ ASSETS = {
     "icon-dark.svg": "image/svg+xml",
 }
 HEADERS = {
-    # No script but our own file, no style but our own sheet; plots are pictures inside the page.
+    # Only our own script and style sheet; charts are embedded images.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
     "form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -147,22 +147,22 @@ def detector(request: Request, detector: str) -> HTMLResponse:
 
 @app.get("/static/{name}")
 def static(name: str) -> Response:
-    """A style sheet, script or icon of ours; nothing else."""
+    """One of the static files: style sheet, script, or icon; 404 for any other name."""
     if name not in ASSETS:
         raise HTTPException(404)
-    headers = {"Cache-Control": "private, max-age=86400"}  # its address changes with its content
+    headers = {"Cache-Control": "private, max-age=86400"}  # its URL changes with its content
     return FileResponse(STATIC / name, media_type=ASSETS[name], headers=headers)
 
 
 @app.api_route("/{rest:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def anything_else(rest: str) -> Response:
-    """Unknown addresses ask for the login too."""
+    """404 for unknown addresses, after the check of the login."""
     raise HTTPException(404)
 
 
 @app.exception_handler(AnyHTTPException)
 def _refused(request: Request, error: AnyHTTPException) -> Response:
-    # A token of another time is refused by 403 as well; a user without the right hears "Forbidden".
+    # Airflow rejects an expired token with 403 too; for a user without permission, the detail is "Forbidden".
     is_stranger = error.status_code == 401 or (error.status_code == 403 and error.detail != "Forbidden")
     if is_stranger and _wants_page(request) and request.method == "POST":
         return _problem(request, 401, "You are no longer logged in", LOG_IN)
@@ -217,7 +217,7 @@ def _warehouse_away(request: Request, error: SQLAlchemyError) -> Response:
 def _internal_error(request: Request, error: Exception) -> Response:
     log.exception("streamwarden page %s", request.url.path, exc_info=error)
     response = _problem(request, 500, "Internal error", "See the log of Airflow's API server.")
-    response.headers.update(HEADERS)  # made outside the middleware
+    response.headers.update(HEADERS)  # this response does not pass the middleware
     return response
 
 

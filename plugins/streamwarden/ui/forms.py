@@ -1,8 +1,8 @@
-"""Forms that change something: who may send them, and how we know that a page of ours was the one that did.
+"""Access and CSRF protection of forms that change data.
 
-Airflow's session cookie is `SameSite=Lax`, so another site's form comes without it. A page on a sister host of the same
-site still could send one, so each form holds a token that is signed for its user (with Airflow's own secret) and runs
-out; nobody else can read it.
+Airflow's session cookie is `SameSite=Lax`, so forms of other sites are sent without it. A page on another host of the
+same site could still send a form. Therefore each form has a token that is signed for its user with Airflow's secret,
+and expires.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from streamwarden.base.errors import StreamwardenError
 
 DAG = "hourly"
 LASTING = timedelta(hours=12)
-SNOOZE = timedelta(days=1)  # what the form proposes
+SNOOZE = timedelta(days=1)  # default of the form
 
 require_editor = requires_access_dag("PUT", param_dag_id=DAG)
-"""Airflow's own roles decide: who may edit the DAG that files the tickets may answer them."""
+"""Permission to respond: that of Airflow to edit the DAG `hourly`."""
 
 
 class ForgedError(StreamwardenError):
-    """A form that no page of ours made for this user, or one that is too old."""
+    """The token of a form is missing, invalid, of another user, or expired."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a page needs to show its forms."""
+    """Values of the forms of a page."""
 
     token: str
     until: str
-    """The end that a snooze is proposed, as `datetime-local` has it (UTC)."""
+    """Default end of a snooze (UTC), in the format of `datetime-local`."""
     earliest: str
 
 
 def form_for(request: Request, user: BaseUser) -> Form | None:
-    """The forms of a user; none for who may only read."""
+    """The forms of a user; None without permission to respond."""
     try:
         require_editor(request, user)
     except HTTPException:
@@ -51,7 +51,7 @@ def form_for(request: Request, user: BaseUser) -> Form | None:
 
 
 def require_own(token: str, user: BaseUser) -> None:
-    """Raises ForgedError unless the token was made for this user, and lately."""
+    """Raises ForgedError unless the token was signed for this user and has not expired."""
     try:
         is_own = _signer().loads(token, max_age=LASTING // timedelta(seconds=1)) == str(user.get_id())
     except BadSignature:

@@ -31,7 +31,7 @@ def incident(fingerprint: str) -> Row:
             known.setdefault(row["fingerprint"], []).append(row)
         weighed = _fetch(connection, "incident_weighed", fingerprints=fingerprints, newest=last)
         inside = [row for row in weighed if row["effect"] in fingerprints]
-        # The likeliest cause of each.
+        # The most likely cause of each.
         outside = list({row["effect"]: row for row in reversed(weighed) if row["effect"] not in fingerprints}.values())
         paths = {key for row in inside if row["cause"] in fingerprints for key in row["path"]}
         is_known = ask(connection, "tickets/gathered_before", hour=began)[0]["is_known"]

@@ -424,14 +424,14 @@ def _periods(history: list[Row], newest: datetime) -> list[Row]:
 
 def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
     """The chart as a data URI, with an alternative text."""
-    from streamwarden.charts import draw as plots  # matplotlib: only for who looks at a finding
+    from streamwarden.charts import draw as plots  # imports matplotlib
 
     nothing: Row = {"plot": None, "plot_alt": "", "plot_why": "", "plot_error": None}
     file = plots.FOLDER / f"{found['detector']}.sql"
     try:
         header = plots.load_plot(file)[0] if file.exists() else None
         if header is None or (has_tables and header.kind == "table"):
-            return nothing  # the page has the table itself; a picture of it is for mail
+            return nothing  # the page has the table as HTML; the image is for mail
         engine = open_warehouse(config)
         drawing = plots.draw_finding(engine, found["detector"], found["hour"], found["identity"], "svg")
     except StreamwardenError as error:

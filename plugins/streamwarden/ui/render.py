@@ -1,4 +1,4 @@
-"""How values become text on a page. Everything is escaped; names from clusters lose control characters too."""
+"""Renders pages. All values are escaped, and control characters are removed from names."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streamwarden.rendering.templates import folder_templates
 
 
 def render(template: str, values: dict[str, Any]) -> str:
-    """A page."""
+    """The HTML of a template with values."""
     return _TEMPLATES.get_template(template).render(values)
 
 
 def hour_span(hour: datetime) -> str:
-    """An hour as people say it: `05:00–06:00 UTC`, with the day unless it is today."""
+    """An hour: `05:00–06:00 UTC`, with the date unless it is today."""
     start, end = hour.astimezone(UTC), hour.astimezone(UTC) + timedelta(hours=1)
     day = "" if start.date() == datetime.now(UTC).date() else f"{start:%Y-%m-%d} "
     return f"{day}{start:%H:%M}–{end:%H:%M} UTC"
 
 
 def ago(value: datetime) -> str:
-    """How long ago, roughly."""
+    """The time since then, to the minute: `3 h 20 min ago`."""
     seconds = (datetime.now(UTC) - value).total_seconds()
     if seconds < 120:
         return "just now"
@@ -33,12 +33,12 @@ def ago(value: datetime) -> str:
 
 
 def web_link(url: str | None) -> str | None:
-    """The address, if it is one of the web; a tracker can't make us offer `javascript:`."""
+    """The URL if it is HTTP or HTTPS, so that a tracker cannot inject `javascript:`; else None."""
     return url if url and urlsplit(url).scheme in ("http", "https") else None
 
 
 def paragraphs(text: str) -> list[str]:
-    """Text of a header without its line breaks: a number or an empty line begins a new paragraph."""
+    """Paragraphs of a header's text without line breaks; a number or an empty line begins a new one."""
     return [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*\d+\. )", text.strip())]
 
 

@@ -30,8 +30,8 @@ def _refusal(folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
 def test_a_folder_that_cannot_be_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     said = _refusal(tmp_path / "file" / "postgres", capfd)
-    assert said.startswith("warehouse.data_folder: the embedded PostgreSQL can't start in ")
-    assert "file/postgres: Not a directory. Mend that, or name another folder" in said
+    assert said.startswith("warehouse.data_folder: the embedded PostgreSQL cannot start in ")
+    assert "file/postgres: Not a directory. Fix this, or set another folder" in said
 
 
 def _refusal_to_nobody(folder: Path) -> str:
@@ -51,13 +51,13 @@ def test_a_folder_that_is_for_others(mode: int) -> None:
         Path(folder).chmod(mode)
         said = child.submit(_refusal_to_nobody, Path(folder, "postgres")).result(60)
         Path(folder).chmod(0o700)
-    assert said.startswith(f"warehouse.data_folder: the embedded PostgreSQL can't start in {folder}/postgres: Perm")
-    assert "Permission denied. Mend that" in said
+    assert said.startswith(f"warehouse.data_folder: the embedded PostgreSQL cannot start in {folder}/postgres: Perm")
+    assert "Permission denied. Fix this" in said
 
 
 def test_the_folder_of_another_major_version(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "PG_VERSION").write_text("16\n")
-    assert "is PostgreSQL 16's, this release has 18: bring it over with pg_upgrade" in _refusal(tmp_path, capfd)
+    assert "has data of PostgreSQL 16; this release uses 18. Migrate it with pg_upgrade" in _refusal(tmp_path, capfd)
     assert [file.name for file in tmp_path.iterdir()] == ["PG_VERSION"]
 
 
@@ -127,5 +127,5 @@ def test_a_server_that_does_not_start_says_why(data_folder: Path, capfd: pytest.
         settings.write("no_such_setting = 1\n")
     begun = time.monotonic()
     said = _refusal(data_folder, capfd)
-    assert 'FATAL:  configuration file "' in said and "contains errors. Mend that" in said
+    assert 'FATAL:  configuration file "' in said and "contains errors. Fix this" in said
     assert time.monotonic() - begun < 30

@@ -99,7 +99,7 @@ def test_an_older_release_goes_back_only_when_told(
         connection.exec_driver_sql(newer % "views/volumes.sql")
     done = in_this_process("migrate")
     assert done.returncode == 1
-    assert "this one has an older text of sql/views/volumes.sql. Nothing was changed" in done.stderr
+    assert "this release has an older text of sql/views/volumes.sql. Nothing was changed" in done.stderr
     done = in_this_process("migrate", "--back")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "applied views/volumes.sql")
 
@@ -173,7 +173,7 @@ AWS = "account: '111122223333', regions: [us-east-1]"
         ),
         (
             f"tickets: {{trackers: {{a: {{kind: mail, {MAIL.replace('mail.acme.example', 'smtp://h:25')}}}}}}}",
-            "tickets.trackers.a.host: must be a host's name alone; its port stands under `port` (value:",
+            "tickets.trackers.a.host: must be a host name without a port; set the port as `port` (value:",
         ),
         (
             "tickets: {trackers: {a: {kind: roundup, url: 'https://t', password: p}}}",
@@ -185,7 +185,7 @@ AWS = "account: '111122223333', regions: [us-east-1]"
         ),
         (
             'tickets: {trackers: {a: {kind: github, repository: a/b, password: "t\\n"}}}',
-            "tickets.trackers.a.password: holds a line break",
+            "tickets.trackers.a.password: contains a line break",
         ),
         (
             "tickets: {trackers: {a: {kind: pagerduty, password: p, api_token: t, user: bot}}}",
@@ -193,22 +193,22 @@ AWS = "account: '111122223333', regions: [us-east-1]"
         ),
         (
             "tickets: {trackers: {a: {kind: servicenow, url: 'https://t', password: p, fields: {correlation_id: x}}}}",
-            "tickets.trackers.a.fields.correlation_id: is Streamwarden's own",
+            "tickets.trackers.a.fields.correlation_id: is set by Streamwarden",
         ),
         (
             "tickets: {routes: [{subject: disks, to: [console]}]}",
-            "tickets.routes.0.subject: no detector is of this subject; there are: brokers,",
+            "tickets.routes.0.subject: no detector has this subject; choose one of brokers,",
         ),
-        ("kafka: [{name: a, bootstrap_servers: 'http://x/y'}]", "kafka.0.bootstrap_servers: 'http://x/y' isn't host:p"),
-        ("kafka: [{name: a, bootstrap_servers: b}]", "kafka.0.bootstrap_servers: 'b' isn't host:port"),
-        ("kafka: [{name: a, bootstrap_servers: 'b:1,c:99999'}]", "kafka.0.bootstrap_servers: 'c:99999' isn't host:po"),
-        ("kafka: [{name: a, bootstrap_servers: 'b:1 c:1'}]", "kafka.0.bootstrap_servers: 'b:1 c:1' isn't host:port"),
-        ("kafka: [{name: a, bootstrap_servers: 'b:1,,c:1'}]", "kafka.0.bootstrap_servers: '' isn't host:port"),
+        ("kafka: [{name: a, bootstrap_servers: 'http://x/y'}]", "kafka.0.bootstrap_servers: 'http://x/y' is not host:"),
+        ("kafka: [{name: a, bootstrap_servers: b}]", "kafka.0.bootstrap_servers: 'b' is not host:port"),
+        ("kafka: [{name: a, bootstrap_servers: 'b:1,c:99999'}]", "kafka.0.bootstrap_servers: 'c:99999' is not host:p"),
+        ("kafka: [{name: a, bootstrap_servers: 'b:1 c:1'}]", "kafka.0.bootstrap_servers: 'b:1 c:1' is not host:port"),
+        ("kafka: [{name: a, bootstrap_servers: 'b:1,,c:1'}]", "kafka.0.bootstrap_servers: '' is not host:port"),
         (
             "kafka: [{name: a, bootstrap_servers: 'b:1', client: {bootstrap.servers: 'c:1'}}]",
-            "kafka.0.client.bootstrap.servers: stands under `bootstrap_servers`",
+            "kafka.0.client.bootstrap.servers: duplicates `bootstrap_servers`",
         ),
-        ("kafka: [{name: a/b, bootstrap_servers: 'b:1'}]", "kafka.0.name: must hold no slash"),
+        ("kafka: [{name: a/b, bootstrap_servers: 'b:1'}]", "kafka.0.name: must not contain a slash"),
         ('kafka: [{name: "a\\nb", bootstrap_servers: "b:1"}]', "kafka.0.name: must be one line of text"),
         ("owners: [{key_pattern: '^x', owner: \"a\\tb\"}]", "owners.0.owner: must be one line of text"),
         (
@@ -223,39 +223,39 @@ AWS = "account: '111122223333', regions: [us-east-1]"
         (
             "kafka: [{name: a, bootstrap_servers: 'b:1'}]\n"
             "jmx: [{role: broker, cluster: a, url: 'http://h:1', instance_id: vol-1}]",
-            "jmx.0.instance_id: is no EC2 instance's id; it looks like i-0123456789abcdef0 (value: 'vol-1')",
+            "jmx.0.instance_id: is not the id of an EC2 instance; example: i-0123456789abcdef0 (value: 'vol-1')",
         ),
-        ("jmx_files: [{path: /etc}]", "jmx_files.0.path: is a folder; name the files in it: /etc/*.json"),
+        ("jmx_files: [{path: /etc}]", "jmx_files.0.path: is a folder; set a pattern of files: /etc/*.json"),
         (
             "detectors: {topic_abandoned: {params: {keep: '(?P<a>x)'}}}",
             "detectors.topic_abandoned.params.keep: not a regular expression as PostgreSQL reads it: named groups",
         ),
         ("ebs_prices: /etc", "ebs_prices: /etc: Is a directory."),
-        ("reports: {folder: /etc/passwd}", "reports.folder: /etc/passwd is a file; name a folder"),
-        ("reports: {folder: /etc/passwd/x}", "reports.folder: /etc/passwd is a file; name a folder"),
-        ("warehouse: {data_folder: /etc/passwd}", "warehouse.data_folder: /etc/passwd is a file; name a folder"),
-        ("warehouse: {url: 'postgresql://u:p@h:99999/d'}", "warehouse.url: a port is between 1 and 65535"),
+        ("reports: {folder: /etc/passwd}", "reports.folder: /etc/passwd is a file; set a folder"),
+        ("reports: {folder: /etc/passwd/x}", "reports.folder: /etc/passwd is a file; set a folder"),
+        ("warehouse: {data_folder: /etc/passwd}", "warehouse.data_folder: /etc/passwd is a file; set a folder"),
+        ("warehouse: {url: 'postgresql://u:p@h:99999/d'}", "warehouse.url: the port must be between 1 and 65535"),
         (
             "warehouse: {retention_days: {metrics.gone: 90}}",
-            "warehouse.retention_days.metrics.gone: the warehouse has no such table",
+            "warehouse.retention_days.metrics.gone: the warehouse has no partitioned table",
         ),
         (
             f"aws: [{{{AWS}, role_arn: 'arn:aws:iam::999999999999:role/x'}}]",
-            "aws.0.role_arn: is a role of account 999999999999; name one of 111122223333, or correct `account` (value:",
+            "aws.0.role_arn: is a role of account 999999999999; set a role of account 111122223333, or correct `ac",
         ),
-        (f"aws: [{{{AWS}, role_arn: streamwarden-read}}]", "aws.0.role_arn: is no role's ARN; it looks like arn:aws:"),
-        (f"aws: [{{{AWS}, external_id: x}}]", "aws.0.external_id: is of a role"),
+        (f"aws: [{{{AWS}, role_arn: streamwarden-read}}]", "aws.0.role_arn: is not the ARN of a role; example: arn:"),
+        (f"aws: [{{{AWS}, external_id: x}}]", "aws.0.external_id: is only used with a role"),
         (
             f"aws: [{{{AWS.replace('us-east-1', 'eu-centrl-1')}}}]",
-            "aws.0.regions.0: AWS has no such region as far as botocore knows",
+            "aws.0.regions.0: botocore does not know this region",
         ),
         (
             "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2020-01-01}]}}",
-            "detectors.disk_filling.except.0.until: has run out; remove the exception, or give it a later day (value:",
+            "detectors.disk_filling.except.0.until: has expired; remove the exception, or set a later day (value:",
         ),
         (
             "gathering: {jmx_samples: 1000, jmx_sample_seconds: 1000}",
-            "gathering.jmx_samples: jmx_samples and jmx_sample_seconds together sample for 999,000 s of each hour;",
+            "gathering.jmx_samples: jmx_samples and jmx_sample_seconds result in 999,000 s of sampling per hour;",
         ),
     ],
 )

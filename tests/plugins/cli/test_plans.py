@@ -87,7 +87,8 @@ def test_where_topics_cannot_be_deleted_parked_brokers_keep_one_replica_each(
     done = in_this_process("plan", "removal", "old", "--park", **environment)
     assert (done.returncode, done.stderr) == (
         1,
-        "streamwarden: c: no parked broker of it answers; parked_brokers of topic_on_parked_broker says which are.\n",
+        "streamwarden: c: no parked broker responded over JMX; they are set in parked_brokers of"
+        " topic_on_parked_broker.\n",
     )
     _insert(warehouse, "detect.detector_run", {
         "detector": "topic_on_parked_broker", "status": "evaluated",
@@ -96,7 +97,7 @@ def test_where_topics_cannot_be_deleted_parked_brokers_keep_one_replica_each(
     done = in_this_process("plan", "removal", "old", "--park", **environment)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    at = lines.index("# 3. Keep one replica, on the parked brokers 7, 8.")
+    at = lines.index("# 3. Keep one replica of each partition on parked brokers 7, 8.")
     assert lines[at + 1] == "cat > park.json <<'JSON'" and lines[at + 3] == "JSON"
     placed = json.loads(lines[at + 2])["partitions"]
     assert {(one["topic"], one["partition"]) for one in placed} == {
@@ -131,16 +132,16 @@ def test_no_plan_removes_what_is_in_use_or_what_nobody_has_judged(
 ) -> None:
     done = in_this_process("plan", "removal", "old", **environment)
     assert (done.returncode, done.stderr) == (
-        1, "streamwarden: old: no internal topic of it was there in the newest hour judged.\n",
+        1, "streamwarden: old: has no internal topics in the newest evaluated hour.\n",
     )  # fmt: skip
     _judged(warehouse)
     _a_rest(warehouse, "c", "in_use", "Its internal topics are in use: records.")
     done = in_this_process("plan", "removal", "old", **environment)
     assert (done.returncode, done.stderr) == (
-        1, "streamwarden: old: isn't abandoned: Its internal topics are in use: records.\n",
+        1, "streamwarden: old: is not abandoned: Its internal topics are in use: records.\n",
     )  # fmt: skip
     done = in_this_process("plan", "removal", "else", **environment)
-    assert done.stderr == "streamwarden: else: isn't abandoned: nothing was judged of it.\n"
+    assert done.stderr == "streamwarden: else: is not abandoned: it was not evaluated.\n"
 
 
 def test_of_two_clusters_with_the_same_id_one_has_to_be_named(
@@ -150,7 +151,7 @@ def test_of_two_clusters_with_the_same_id_one_has_to_be_named(
     _a_rest(warehouse, "c", "in_use", "It is in use.")
     _a_rest(warehouse, "d", "large", "Nobody has used it.")
     done = in_this_process("plan", "removal", "old", **environment)
-    assert done.stderr == "streamwarden: old: is in c, d; say which: --cluster c.\n"
+    assert done.stderr == "streamwarden: old: exists in clusters c, d; choose one: --cluster c.\n"
     done = in_this_process("plan", "removal", "old", "--cluster", "d", **environment)
     assert done.returncode == 0 and "# old on d: 2 topics" in done.stdout and "<host:port>" in done.stdout
     assert in_this_process("plan", "removal", "old", "--cluster", "c", **environment).returncode == 1
@@ -213,23 +214,23 @@ def test_whatif_says_what_speaks_against_a_topic(warehouse: sa.Engine, environme
     assert "1.1 TiB" in done.stdout and "2.3 MiB/s" in done.stdout and "110" in done.stdout
     # Of network 8 MB/s are sustained, 2 go out and 0.4 more; a peer has as many open files as it has, 110 / 100 then.
     assert done.stdout.rstrip().splitlines()[-3:] == [
-        "Broker 1: open files 110 % if a peer is lost.", "Broker 2: open files 103 % if a peer is lost.",
-        "Broker 2: not known: disk free, network.",
+        "Broker 1: open files 110 % if another broker fails.", "Broker 2: open files 103 % if another broker fails.",
+        "Broker 2: unknown: disk free, network.",
     ]  # fmt: skip
     large = ("whatif", "topic", "--cluster", "c", "--partitions", "9000", "--mb-per-second", "20")
     done = in_this_process(*large, **environment)
     told = done.stdout
-    assert "It wants 3 replicas, the cluster has 2 brokers." in told
-    assert "Broker 1: CPU 640 %, more than 80 %." in told
+    assert "The topic needs 3 replicas; the cluster has 2 brokers." in told
+    assert "Broker 1: CPU 640 %, above the limit of 80 %." in told
     # 30 MB/s more each way: 32 of 10 come in, 32 of 8 go out.
-    assert "Broker 1: network 400 %, more than 80 %." in told
-    assert "Broker 1: open files 6,800 %, more than 80 %." in told
-    assert "Broker 1: its disk is full before the retention is." in told
-    assert "Broker 2: 13,800 partitions; 4,000 are many." in told
+    assert "Broker 1: network 400 %, above the limit of 80 %." in told
+    assert "Broker 1: open files 6,800 %, above the limit of 80 %." in told
+    assert "Broker 1: its disk fills up before the retention is reached." in told
+    assert "Broker 2: 13,800 partitions, above the limit of 4,000." in told
     done = in_this_process(
         "whatif", "topic", "--cluster", "x", "--partitions", "1", "--mb-per-second", "1", **environment
     )
-    assert done.stderr == "streamwarden: --cluster x: no broker of it was gathered in the newest hour.\n"
+    assert done.stderr == "streamwarden: --cluster x: has no brokers in the newest gathered hour.\n"
 
 
 def test_costs_are_volumes_logs_and_what_advice_would_save(warehouse: sa.Engine) -> None:
@@ -326,7 +327,7 @@ def test_the_plan_of_a_rebalance_is_files_and_commands_one_move_at_a_time(
 ) -> None:
     done = in_this_process("plan", "rebalance", "c", **environment)
     assert (done.returncode, done.stderr) == (
-        1, "streamwarden: c: no broker of it was gathered in the newest hour.\n",
+        1, "streamwarden: c: has no brokers in the newest gathered hour.\n",
     )  # fmt: skip
     _uneven(warehouse)
     done = in_this_process("plan", "rebalance", "c", "--moves", "4", **environment)
@@ -336,12 +337,12 @@ def test_the_plan_of_a_rebalance_is_files_and_commands_one_move_at_a_time(
         "# c, 3 brokers: standard deviation / mean of bytes in 71 %, bytes out 71 %, leaders 71 %"
     )
     assert lines[1].startswith("# After 4 moves (4.0 GiB): bytes in ")
-    assert lines[2] == "# No broker tells a rack (broker.rack): replicas may come to lie in one zone."
+    assert lines[2] == "# No broker has a rack (broker.rack): replicas of a partition may share an availability zone."
     # 70 % of the instance's 100 MiB/s, of which 60 are in use: 10 MiB/s.
     first = lines.index("cat > move-01.json <<'JSON'")
     assert lines[first - 1] == (
         "# t-0: broker 1 -> 3, 1.0 GiB, about 2 min at 10.0 MiB/s."
-        " What their network has left isn't known: the disks' spare alone sets the pace."
+        " Their spare network bandwidth is unknown: the throttle considers only the disks."
     )
     assert json.loads(lines[first + 1]) == {
         "version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 2]}],
@@ -371,7 +372,7 @@ def test_no_move_of_the_plan_brings_two_replicas_into_one_rack(
     with warehouse.begin() as connection:
         connection.execute(sa.text("update inventory.broker_hourly set rack = null where broker_id = 3"))
     done = in_this_process("plan", "rebalance", "c", "--moves", "9", **environment)
-    assert "# The rack of broker 3 isn't known: replicas may come to lie in one zone there." in done.stdout
+    assert "# Rack unknown for broker 3: replicas of a partition may share an availability zone." in done.stdout
     assert ": broker 2 -> 3" in done.stdout
 
 
@@ -394,7 +395,7 @@ def test_the_pace_leaves_the_network_its_room_too(warehouse: sa.Engine, environm
             " where instance_id = 'i-3' and direction = 'in'"
         ))  # fmt: skip
     done = in_this_process("plan", "rebalance", "c", "--moves", "1", **environment)
-    assert "Not now: their network has less than 30 % left." in done.stdout
+    assert "Not now: more than 70 % of the bandwidth of their network is in use." in done.stdout
     done = in_this_process("plan", "rebalance", "c", "--moves", "1", "--throttle-mb", "50", **environment)
     assert "--throttle 50000000 --execute" in done.stdout
 
@@ -413,11 +414,11 @@ def _weak(warehouse: sa.Engine, detector: str, metrics: dict[str, Any], params: 
 
 def test_the_plan_of_replicas_is_a_file_for_each_topic(warehouse: sa.Engine, environment: dict[str, str]) -> None:
     done = in_this_process("plan", "replicas", "c", **environment)
-    assert done.stderr == "streamwarden: c: nothing was judged of its topics' replicas.\n"
+    assert done.stderr == "streamwarden: c: the replication of its topics was not evaluated.\n"
     _uneven(warehouse)
     _weak(warehouse, "topic_on_parked_broker", {}, {"parked_brokers": ""})
     done = in_this_process("plan", "replicas", "c", **environment)
-    assert done.stderr == "streamwarden: c: as last judged, its topics want no other replicas.\n"
+    assert done.stderr == "streamwarden: c: no topic needs other replicas, as of the newest evaluated hour.\n"
     for number, rack in ((1, "a"), (2, "a"), (3, "b")):
         _insert(warehouse, "inventory.broker_hourly", {"cluster": "c", "broker_id": number, "rack": rack})
     weak = [
@@ -431,9 +432,9 @@ def test_the_plan_of_replicas_is_a_file_for_each_topic(warehouse: sa.Engine, env
     lines = done.stdout.splitlines()
     assert lines[:3] == [
         "# c: 1 topic, one after the other.",
-        "# Of 2 topics (one rack) the 1 largest: print it again when they are done.",
-        "# t (one rack): 12 replicas to copy, 12.0 GiB. At 10.0 MiB/s a broker."
-        " What their network has left isn't known: the disks' spare alone sets the pace.",
+        "# Covers the 1 largest of 2 topics (one rack): print the plan again afterwards.",
+        "# t (one rack): 12 replicas to copy, 12.0 GiB. Throttle: 10.0 MiB/s per broker."
+        " Their spare network bandwidth is unknown: the throttle considers only the disks.",
     ]
     assert lines[3] == "cat > replicas-01.json <<'JSON'"
     placed = {one["partition"]: one["replicas"] for one in json.loads(lines[4])["partitions"]}
@@ -452,7 +453,7 @@ def test_two_replicas_get_a_third_and_what_lies_on_a_parked_broker_goes(
     _weak(warehouse, "topic_replication_weak", metrics, {"replicas": 3})
     done = in_this_process("plan", "replicas", "c", **environment)
     lines = done.stdout.splitlines()
-    assert lines[1] == "# No broker tells a rack (broker.rack): replicas may come to lie in one zone."
+    assert lines[1] == "# No broker has a rack (broker.rack): replicas of a partition may share an availability zone."
     assert lines[2] == "# gone (one replica): 0 replicas to copy, 0 B."
     assert lines[4] == "cat > replicas-02.json <<'JSON'"
     assert {tuple(one["replicas"]) for one in json.loads(lines[5])["partitions"]} == {(1, 2, 3), (2, 1, 3)}
@@ -460,7 +461,7 @@ def test_two_replicas_get_a_third_and_what_lies_on_a_parked_broker_goes(
         connection.execute(sa.text("delete from detect.evaluation"))
     _weak(warehouse, "topic_on_parked_broker", {"worst_topics": [{"topic": "t"}]}, {"parked_brokers": "^c/1$"})
     lines = in_this_process("plan", "replicas", "c", **environment).stdout.splitlines()
-    assert lines[2].startswith("# t (astray): 12 replicas to copy, 12.0 GiB. At ")
+    assert lines[2].startswith("# t (on a parked broker): 12 replicas to copy, 12.0 GiB. Throttle: ")
     assert {tuple(one["replicas"]) for one in json.loads(lines[4])["partitions"]} == {(2, 3)}
 
 
@@ -471,14 +472,14 @@ def test_without_the_disks_limits_the_pace_has_to_be_named(warehouse: sa.Engine,
             sa.text("update metrics.volume_hourly set baseline_bytes_per_second = null where volume_id = 'vol-3'")
         )
     done = in_this_process("plan", "rebalance", "c", "--moves", "1", **environment)
-    assert "say how fast, --throttle-mb" in done.stdout and "--execute" not in done.stdout
+    assert "set the throttle with --throttle-mb" in done.stdout and "--execute" not in done.stdout
     done = in_this_process("plan", "rebalance", "c", "--moves", "1", "--throttle-mb", "50", **environment)
     assert "--throttle 50000000 --execute" in done.stdout and "about 1 min" not in done.stdout.splitlines()[0]
     full = "update metrics.volume_hourly set baseline_bytes_per_second = 9e7, bytes_per_second_p95 = 8e7"
     with warehouse.begin() as connection:
         connection.execute(sa.text(full))
     done = in_this_process("plan", "rebalance", "c", "--moves", "1", **environment)
-    assert "Not now: their disks have less than 30 % left." in done.stdout
+    assert "Not now: more than 70 % of the bandwidth of their disks is in use." in done.stdout
 
 
 def test_a_broker_that_fills_up_is_parked_or_silent_gets_nothing(
@@ -491,15 +492,15 @@ def test_a_broker_that_fills_up_is_parked_or_silent_gets_nothing(
     })  # fmt: skip
     done = in_this_process("plan", "rebalance", "c", **environment)
     assert done.stdout.splitlines()[1:] == [
-        "# Broker 3 has a disk that fills up: it gets nothing.",
-        "# No move makes it more even by enough to be worth it.",
+        "# Broker 3 has a disk that is filling up: no partition is moved to it.",
+        "# No move improves the balance enough to be worth its cost.",
     ]  # fmt: skip
     _insert(warehouse, "detect.detector_run", {
         "detector": "topic_on_parked_broker", "status": "evaluated", "params": json.dumps({"parked_brokers": "^c/3$"}),
     })  # fmt: skip
     done = in_this_process("plan", "rebalance", "c", **environment)
-    assert "# Broker 3 is parked: it gets nothing." in done.stdout
+    assert "# Broker 3 is parked: no partition is moved to it." in done.stdout
     with warehouse.begin() as connection:
         connection.execute(sa.text("update metrics.broker_hourly set samples = null where broker_id = 3"))
     done = in_this_process("plan", "rebalance", "c", **environment)
-    assert "# Broker 3 didn't answer over JMX: it gets nothing." in done.stdout
+    assert "# Broker 3 did not respond over JMX: no partition is moved to it." in done.stdout

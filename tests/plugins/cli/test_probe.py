@@ -1,4 +1,4 @@
-"""`streamwarden config check --probe`: what works, what is lacking, and that the line it gives mends it."""
+"""`streamwarden config check --probe`: what works, what fails, and that the printed action fixes it."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def problems(answers: list[Answer]) -> dict[str, str]:
     return {answer.asked: answer.problem for answer in answers if answer.problem is not None}
 
 
-def cures(answers: list[Answer]) -> list[str]:
-    return list(dict.fromkeys(answer.cure for answer in answers if answer.cure))
+def printed_actions(answers: list[Answer]) -> list[str]:
+    return list(dict.fromkeys(answer.action for answer in answers if answer.action))
 
 
 @pytest.fixture
@@ -88,13 +88,13 @@ def test_aws_is_asked_for_all_that_the_docs_grant(endpoint: AwsEndpoint, ask_aws
     assert endpoint.calls["GetMetricData"] == endpoint.calls["DescribeVolumes"] == 2
 
 
-def test_what_aws_denies_is_told_with_one_statement(endpoint: AwsEndpoint, ask_aws: Probe) -> None:
+def test_denied_aws_calls_are_printed_with_one_policy_statement(endpoint: AwsEndpoint, ask_aws: Probe) -> None:
     for action in ("DescribeInstances", "GetMetricData"):
         endpoint.faults.inject("deny", times=None, action=action)
     answers = ask_aws()
     assert problems(answers).keys() == {"ec2:DescribeInstances", "cloudwatch:GetMetricData"}
     assert "doesn't allow ec2:DescribeInstances" in problems(answers)["ec2:DescribeInstances"]
-    [actions] = cures(answers)
+    [actions] = printed_actions(answers)
     statement = json.loads(actions.partition(": ")[2])
     assert statement == {
         "Effect": "Allow",
@@ -107,7 +107,7 @@ def test_a_role_that_cannot_be_taken(endpoint: AwsEndpoint, ask_aws: Probe) -> N
     role = f"arn:aws:iam::{OTHER}:role/streamwarden-read"
     answers = ask_aws(account=OTHER, role_arn=role)
     assert problems(answers).keys() == {"sts:AssumeRole"}
-    assert f'"Action": ["sts:AssumeRole"], "Resource": "{role}"' in cures(answers)[0]
+    assert f'"Action": ["sts:AssumeRole"], "Resource": "{role}"' in printed_actions(answers)[0]
     endpoint.roles[role] = None
     assert problems(ask_aws(account=OTHER, role_arn=role)) == {}
 
@@ -129,8 +129,8 @@ def test_an_aws_that_cannot_be_reached_takes_no_time(ask_aws: Probe, monkeypatch
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[..., Any], tmp_path: Path) -> None:
-    """From no right at all to all rights, by nothing but the probe's own lines."""
+def test_each_printed_kafka_command_fixes_its_problem(config_of: Callable[..., Any], tmp_path: Path) -> None:
+    """Starts without any right and runs nothing but the printed commands until every request works."""
     with secured_broker(tmp_path, {"streamwarden": "secret"}) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         topic = "orders-totals-changelog"
@@ -145,7 +145,7 @@ def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[...,
         rounds: list[set[str]] = []
         while problems(answers := ask_all([*kafka.questions(config.kafka)])) and len(rounds) < 4:
             rounds.append(set(problems(answers)))
-            new = [binding for actions in cures(answers) for binding in bindings_of(actions)]
+            new = [binding for actions in printed_actions(answers) for binding in bindings_of(actions)]
             granted += new
             for future in admin.create_acls(new).values():
                 future.result()
@@ -157,18 +157,18 @@ def test_each_line_for_kafka_mends_what_it_is_told_with(config_of: Callable[...,
         assert problems(answers) == {}
         documented = [binding for line in block("kafka-acls").splitlines() for binding in bindings_of(line)]
         assert {str(binding) for binding in granted} == {str(binding) for binding in documented}
-        assert kafka.NOBODYS not in admin.list_topics(timeout=10).topics
+        assert kafka.NONEXISTENT not in admin.list_topics(timeout=10).topics
 
         config = config_of(kafka=[broker.cluster("c", "streamwarden", "hunter2")])
         [answer] = ask_all([*kafka.questions(config.kafka)])
-        assert "rejects the credentials" in str(answer.problem) and "sasl.password" in str(answer.cure)
+        assert "rejects the credentials" in str(answer.problem) and "sasl.password" in str(answer.action)
         assert "hunter2" not in str(answer)
 
 
 def test_a_cluster_that_is_away(config_of: Callable[..., Any]) -> None:
     config = config_of(kafka=[{"name": "c", "bootstrap_servers": f"127.0.0.1:{free_port()}"}])
     [answer] = ask_all([*kafka.questions(config.kafka)])
-    assert "no broker of cluster 'c'" in str(answer.problem) and "bootstrap_servers" in str(answer.cure)
+    assert "no broker of cluster 'c'" in str(answer.problem) and "bootstrap_servers" in str(answer.action)
 
 
 class _Exporter(BaseHTTPRequestHandler):
@@ -201,8 +201,8 @@ def test_jvms_that_answer_are_one_line_and_others_one_each(config_of: Callable[.
         "targets of /nowhere/*.json": "there is no such file",
     }
     [line] = [answer for answer in answers if answer.problem is None]
-    assert line.asked == "nodes of c" and line.told.startswith("1 answer, ")
-    assert [re.split("[,( ]", actions)[0] for actions in cures(answers)] == ["write", "start"]
+    assert line.asked == "nodes of c" and line.answer.startswith("1 responded, ")
+    assert [re.split("[,( ]", actions)[0] for actions in printed_actions(answers)] == ["set", "start"]
 
 
 class _Pair(_Exporter):
@@ -230,29 +230,29 @@ def test_a_match_that_selects_several_replicas_is_said(config_of: Callable[..., 
         node = {"role": "node", "cluster": "c", "protocol": "prometheus_api", "url": url, "match": 'instance="m:9100"'}
         config = config_of(kafka=[{"name": "c", "bootstrap_servers": "b"}], jmx=[node])
         answers = ask_all([*jvms.questions(config)])
-    assert problems(answers) == {} and {answer.told for answer in answers} == {
-        "1 answer, 1 readings or more",
-        "`match` selects several replicas, each series is read once (prometheus_replica: a, b)",
+    assert problems(answers) == {} and {answer.answer for answer in answers} == {
+        "1 responded, at least 1 readings each",
+        "`match` selects several replicas; each series is read once (prometheus_replica: a, b)",
     }
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "told"),
+    ("behaviour", "problem"),
     [("good", None), ("secured", "rejects user and password"), ("elsewhere", "it is no")],
 )
-def test_a_schema_registry(config_of: Callable[..., Any], behaviour: str, told: str | None) -> None:
+def test_a_schema_registry(config_of: Callable[..., Any], behaviour: str, problem: str | None) -> None:
     with registry() as (url, _):
         cluster = {"name": "c", "bootstrap_servers": "b", "schema_registry": {"url": f"{url}/{behaviour}"}}
         config = config_of(kafka=[cluster])
         answers = ask_all([*services.questions(config)][:1])
-    assert (told is None and problems(answers) == {}) or told in str(problems(answers))
+    assert (problem is None and problems(answers) == {}) or problem in str(problems(answers))
 
 
 def test_a_tracker_that_is_away(config_of: Callable[..., Any], warehouse_url: str) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     config = config_of(tickets={"trackers": {"r": {"kind": "roundup", "url": url, "user": "u", "password": "hunter3"}}})
     answers = ask_all([*services.questions(config)])
-    assert problems(answers).keys() == {"who we are, and where tickets go"}
+    assert problems(answers).keys() == {"login and project"}
     assert "hunter" not in str(answers)
 
 
@@ -265,7 +265,7 @@ def test_a_warehouse_without_rights_and_tables(config_of: Callable[..., Any], mo
         config = config_of()
         answers = ask_all([*services.questions(config)])
         assert problems(answers).keys() == {"create schemas", "its tables"}
-        grant, migrate = cures(answers)
+        grant, migrate = printed_actions(answers)
         assert migrate == "streamwarden migrate"
         with engine(url).begin() as owner:
             owner.exec_driver_sql(grant.partition(": ")[2])
@@ -285,9 +285,9 @@ def test_a_source_that_hangs_or_raises_holds_up_nobody() -> None:
         raise ValueError("http://u:hunter2@h/x is bad")
 
     begun = time.monotonic()
-    answers = ask_all([Question("a", hang), Question("b", fail)], patience_seconds=0.2)
+    answers = ask_all([Question("a", hang), Question("b", fail)], timeout_seconds=0.2)
     assert time.monotonic() - begun < 5
-    assert problems(answers)["an answer"] == "http://h/x is bad"
+    assert problems(answers)["any response"] == "http://h/x is bad"
     assert "no answer within 0.2 s" in str(answers)
 
 
@@ -300,5 +300,5 @@ def test_the_table_and_the_exit_code(tmp_path: Path, warehouse_url: str) -> None
     file.write_text(f"kafka: [{{name: c, bootstrap_servers: '127.0.0.1:{free_port()}'}}]")
     done = in_this_process("config", "check", str(file), "--probe")
     assert done.returncode == 1
-    assert "To mend it:" in done.stdout and "  kafka c: look at bootstrap_servers" in done.stdout
-    assert re.fullmatch(r"streamwarden: 1 of \d questions failed: see the lines in red\.\n", done.stderr)
+    assert "To fix this:" in done.stdout and "  kafka c: check bootstrap_servers" in done.stdout
+    assert re.fullmatch(r"streamwarden: 1 of \d requests failed: see the lines in red\.\n", done.stderr)

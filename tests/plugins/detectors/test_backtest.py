@@ -151,12 +151,12 @@ def test_it_tells_what_opens_stays_shut_and_moves(warehouse: sa.Engine, laggy: D
     lags(warehouse, "rising", steady | {2: 60, 3: 80, 4: 200, 5: 200, 6: 200, 7: 60})
     lower = run(warehouse, laggy, limit=50)
     assert told(lower) == [
-        ("c/high", "the same"), ("c/low", "opens"), ("c/rising", "opens 2 h earlier, closes 1 h later"),
+        ("c/high", "unchanged"), ("c/low", "opens"), ("c/rising", "opens 2 h earlier, closes 1 h later"),
     ]  # fmt: skip
-    assert told(run(warehouse, laggy, limit=300)) == [("c/high", "the same"), ("c/rising", "stays shut")]
+    assert told(run(warehouse, laggy, limit=300)) == [("c/high", "unchanged"), ("c/rising", "is not opened")]
     assert (lower.in_force.tickets(timedelta(hours=72)), lower.in_force.hours_of("firing")) == ((2, 0), 5)
     assert (lower.tried.tickets(timedelta(hours=72)), lower.tried.hours_of("firing")) == ((3, 0), 11)
-    assert told(run(warehouse, laggy)) == [("c/high", "the same"), ("c/rising", "the same")]
+    assert told(run(warehouse, laggy)) == [("c/high", "unchanged"), ("c/rising", "unchanged")]
 
 
 def test_a_changed_rule_is_tried_against_the_one_in_force(
@@ -179,7 +179,7 @@ def test_the_configs_exceptions_count(warehouse: sa.Engine, laggy: Detector) -> 
     lags(warehouse, "high", dict.fromkeys(range(12), 500))
     exception = {"where": {"group_id": "low"}, "params": {"limit": 1000}, "why": "known"}
     config = Config.model_validate({"detectors": {"laggy": {"except": [exception]}}})
-    assert told(run(warehouse, laggy, config=config)) == [("c/high", "the same")]
+    assert told(run(warehouse, laggy, config=config)) == [("c/high", "unchanged")]
 
 
 def test_an_episode_that_becomes_two_is_paired_once(warehouse: sa.Engine, laggy: Detector) -> None:
@@ -213,11 +213,11 @@ def test_a_resource_that_is_gone_closes_its_ticket(warehouse: sa.Engine, laggy: 
 
 
 def test_hours_that_the_warehouse_does_not_have(warehouse: sa.Engine, laggy: Detector) -> None:
-    with pytest.raises(StreamwardenError, match=r"no hour .* is in the warehouse .*; it has none yet\.$"):
+    with pytest.raises(StreamwardenError, match=r"the warehouse has no hour from .*; the warehouse has none yet\.$"):
         run(warehouse, laggy)
     for number in (20, 21, 30):
         gathered(warehouse, laggy.apps, number)
-    has = "it has 2026-01-06 06:00 to 2026-01-06 08:00, 2026-01-06 16:00 to 2026-01-06 17:00 UTC."
+    has = "the warehouse has 2026-01-06 06:00 to 2026-01-06 08:00, 2026-01-06 16:00 to 2026-01-06 17:00 UTC."
     with pytest.raises(StreamwardenError, match=has):
         run(warehouse, laggy)
 
@@ -247,7 +247,7 @@ def test_a_setting_that_the_detector_cannot_take(laggy: Detector, setting: str, 
         (["nothing", "--from", "2026-01-05T10:00"], "nothing: no such detector. Available: "),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-05"], "must be before --to"),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06", "--set", "x=1"], "--set x: unknown"),
-        (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06"], "it has none yet."),
+        (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06"], "the warehouse has none yet."),
     ],
 )
 def test_a_slip_is_one_line(warehouse_url: str, tmp_path: Path, arguments: list[str], said: str) -> None:
@@ -284,13 +284,13 @@ def test_the_command_shows_the_difference(warehouse: sa.Engine, warehouse_url: s
     assert [part.strip() for part in lines[1].split("  ") if part.strip()] == [
         "vol-1", "–", "2026-01-05 10:00, open at the end", "opens",
     ]  # fmt: skip
-    assert lines[2:4] == ["", "1 ticket would have been the same"]
-    assert lines[4].startswith("in force: 1 ticket, 1 h in alarm")
-    assert lines[5].startswith("with warn_hours=9: 2 tickets, 4 h in alarm, 0 h couldn't")
+    assert lines[2:4] == ["", "1 ticket unchanged"]
+    assert lines[4].startswith("in force: 1 ticket, 1 h firing")
+    assert lines[5].startswith("with warn_hours=9: 2 tickets, 4 h firing, 0 h not eval")
     assert lines[6] == "3 of 4 hours are in the warehouse: 2026-01-05 10:00 to 2026-01-05 13:00 UTC"
     scripted = json.loads(command(warehouse_url, tmp_path, *arguments, "--json").stdout)
     assert scripted["tried"]["params"]["warn_hours"] == 9
-    assert [ticket["difference"] for ticket in scripted["tickets"]] == ["opens", "the same"]
+    assert [ticket["difference"] for ticket in scripted["tickets"]] == ["opens", "unchanged"]
 
 
 def command(warehouse_url: str, folder: Path, *arguments: str) -> Any:

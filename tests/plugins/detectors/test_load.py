@@ -67,7 +67,7 @@ def test_header_loads(tmp_path: Path) -> None:
         ("clear_after_hours: 2", "clear_after_hours: 2\ncolour: red", "colour: unknown key"),
         ("severity: warning", "severity: awful", "verdicts.wrong.severity: "),
         ("clear_after_hours: 2", "clear_after_hours: soon", "clear_after_hours: "),
-        ("resource_kind: volume", "resource_kind: [volume", "isn't YAML"),
+        ("resource_kind: volume", "resource_kind: [volume", "is not YAML"),
         ("/*", "--", "must begin with a comment"),
         (":limit_percent::", ":limit_percents::", ":limit_percents: used in the SQL but not in the header"),
         ("iops_max > :limit_percent::integer", "true", "params.limit_percent: never used"),

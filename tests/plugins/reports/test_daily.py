@@ -234,8 +234,8 @@ def test_through_airflows_connection(
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("smtp://me:secret@127.0.0.1:9", "the mail wasn't sent"),
-        ("http://x", "must look like smtp://"),
+        ("smtp://me:secret@127.0.0.1:9", "the mail was not sent"),
+        ("http://x", "must be like smtp://"),
     ],
 )
 def test_a_mail_that_cannot_be_sent_is_one_line_without_the_password(

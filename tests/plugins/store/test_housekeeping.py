@@ -88,7 +88,7 @@ def test_samples_go_by_the_day_and_facts_by_the_month(house: sa.Engine) -> None:
 def test_a_clock_that_runs_ahead_makes_nothing_old(house: sa.Engine) -> None:
     _fill(house, SAMPLES, NOW, 30)
     done, left = keep_house(house, SETTINGS, LATER)
-    assert (set(done), left) == ({"partitions made"}, [])
+    assert (set(done), left) == ({"partitions created"}, [])
     assert len(_hours(house, SAMPLES)) == 30
 
 

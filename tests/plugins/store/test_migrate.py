@@ -94,7 +94,7 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         "alter table metrics.consumer_group_hourly\n  add column later integer;  -- A later column\n"
     )
     with pytest.raises(
-        StreamwardenError, match=r"isn't up to date \(sql/migrations/9001_later.*: run `streamwarden mi"
+        StreamwardenError, match=r"is not up to date \(sql/migrations/9001_later.*: run `streamwarden mi"
     ):
         require_migrated(empty_warehouse)
     migrate(empty_warehouse)
@@ -118,5 +118,5 @@ def test_a_warehouse_from_before_the_first_release_is_refused_in_one_line(empty_
             "create table public.schema_migration (name text primary key, checksum text not null)"
         )
         connection.exec_driver_sql("insert into public.schema_migration values ('migrations/0003_detect.sql', 'x')")
-    with pytest.raises(StreamwardenError, match=r"made before release 0\.1\.0.*Migrate into a new database"):
+    with pytest.raises(StreamwardenError, match=r"created before release 0\.1\.0.*Migrate a new database"):
         require_migrated(empty_warehouse)

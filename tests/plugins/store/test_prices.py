@@ -86,8 +86,8 @@ def test_a_table_of_ones_own_replaces_it(warehouse: sa.Engine, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"{HEADER}\n", "holds no prices."),
-        (f"{HEADER}\n{LINE}\n{LINE}\n", "us-east-1: stands there twice."),
+        (f"{HEADER}\n", "contains no prices."),
+        (f"{HEADER}\n{LINE}\n{LINE}\n", "us-east-1: duplicate region."),
         (f"{HEADER}\n{LINE.replace('0.08', 'much')}\n", "us-east-1: gp3_gib: Input should be a valid number"),
         (f"{HEADER}\n{LINE.replace('2025-01-01', 'now')}\n", "us-east-1: as_of: Input should be a valid date"),
         (f"{HEADER.replace('gp3_gib', 'gp9_gib')}\n{LINE}\n", "us-east-1: gp3_gib: Field required"),

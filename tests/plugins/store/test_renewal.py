@@ -146,7 +146,7 @@ def test_what_does_not_fit_any_more_is_named_and_nothing_changes(release: Releas
         "migrations/9001_new.sql", "create table public.new_one (x text);"
     )
     with pytest.raises(
-        StreamwardenError, match=r"nothing was changed, .*: view analyst\.by_cluster \(column .*cluster"
+        StreamwardenError, match=r"nothing was changed: .*: view analyst\.by_cluster \(column .*cluster"
     ):
         release.migrated()
     assert release.columns("analyst.by_cluster") == ["cluster", "groups"]
@@ -217,7 +217,7 @@ def test_a_view_that_was_dropped_comes_back(release: Release) -> None:
 
 def test_a_view_of_the_same_name_that_is_not_ours_is_left_alone(release: Release) -> None:
     release.sql("create view public.new_view as select 1 as mine")
-    with pytest.raises(StreamwardenError, match=r"public\.new_view exists and isn't Streamwarden's"):
+    with pytest.raises(StreamwardenError, match=r"public\.new_view exists and is not Streamwarden's"):
         release.has("views/new_view.sql", OURS.replace("some_groups", "new_view")).migrated()
     assert release.ask("select mine from public.new_view") == 1
     release.sql("drop view public.new_view")
@@ -236,7 +236,9 @@ def test_a_migration_may_change_what_views_read(release: Release) -> None:
 def test_an_older_release_leaves_a_newer_warehouse_alone(release: Release, name: str) -> None:
     release.has("views/some_groups.sql", NARROWER).lacks(name, retired=False)
     for asked in (migrate, require_migrated):
-        with pytest.raises(StreamwardenError, match=f"migrated by a newer release: this one lacks sql/{name}"):
+        with pytest.raises(
+            StreamwardenError, match=f"migrated by a newer release: this release does not have sql/{name}"
+        ):
             asked(release.warehouse)
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
 
@@ -247,7 +249,7 @@ def test_a_function_of_the_same_signature_that_is_not_ours_is_left_alone(release
         release.sql(f"create function public.near(whatever double precision) {theirs}")
         with pytest.raises(
             StreamwardenError,
-            match=r"public\.near\(double precision\) exists and isn't .*`alter function public\.near",
+            match=r"public\.near\(double precision\) exists and is not .*`alter function public\.near",
         ):
             release.has("functions/near.sql", new).migrated()
         assert release.ask("select public.near(1)::text") in ("false", "x")
@@ -257,7 +259,7 @@ def test_a_function_of_the_same_signature_that_is_not_ours_is_left_alone(release
 
 
 WIDER = OURS.replace("  lag_records  -- Lag", "  lag_records,  -- Lag\n  hour  -- The hour (UTC)")
-NEWER = "migrated by a newer release: this one has an older text of sql/views/some_groups.sql"
+NEWER = "migrated by a newer release: this release has an older text of sql/views/some_groups.sql"
 
 
 def _refuses(release: Release, told: str) -> None:
@@ -295,6 +297,6 @@ def test_what_is_due_is_told(release: Release) -> None:
     require_migrated(release.warehouse)
     release.has("views/some_groups.sql", NARROWER)
     with pytest.raises(
-        StreamwardenError, match=r"isn't up to date \(sql/views/some_groups\.sql\): run `streamwarden mig"
+        StreamwardenError, match=r"is not up to date \(sql/views/some_groups\.sql\): run `streamwarden mig"
     ):
         require_migrated(release.warehouse)

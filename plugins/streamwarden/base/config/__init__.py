@@ -1,4 +1,4 @@
-"""What a deployment says about itself: `streamwarden.yaml`."""
+"""The config file of a deployment, `streamwarden.yaml`."""
 
 from streamwarden.base.config.load import CONFIG_ENV, SENT_CONFIG_ENV, WAREHOUSE_ENV, config_path, load_config
 from streamwarden.base.config.model import (

@@ -1,4 +1,4 @@
-"""What the values of many keys have in common: names, addresses, severities."""
+"""Types of config values that several keys share: names, addresses, patterns, severities."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from streamwarden.base.config.sql_pattern import compiles_in_postgres
 
 
 def begins_with(*schemes: str) -> Callable[[str], str]:
-    """A check that a URL has one of these schemes, and a host. Whitespace would end it early somewhere."""
+    """A validator: the URL has one of these schemes, a host, and no white space, at which some libraries cut it off."""
 
     def check(url: str) -> str:
         try:
             parts = urlsplit(url)
             is_one = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # brackets, or a port that is none
+        except ValueError:  # invalid brackets or port
             is_one = False
         if not is_one or any(c.isspace() or not c.isprintable() for c in url):
             raise ValueError(f"must be an address that begins with {' or '.join(f'{s}://' for s in schemes)}")
@@ -30,22 +30,22 @@ def begins_with(*schemes: str) -> Callable[[str], str]:
 
 
 def holds_no_password(url: str) -> str:
-    """Libraries write the addresses that they ask into logs."""
+    """A validator: the URL contains no credentials, because libraries write URLs to logs."""
     if "@" in urlsplit(url).netloc:
-        raise ValueError("must not hold a user or a password: they have keys of their own")
+        raise ValueError("must not contain a user or a password; set them as `user` and `password`")
     return url
 
 
 def _is_encrypted_or_here(url: str) -> str:
-    """Credentials go with every request."""
+    """Requires HTTPS, because every request carries credentials."""
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise ValueError("must begin with https://: credentials are sent there (http:// only to this machine)")
+        raise ValueError("must begin with https://: credentials are sent there (http:// is allowed for localhost)")
     return url
 
 
 def is_loopback(host: str) -> bool:
-    """Whether it is this machine."""
+    """Whether the host name or address is a loopback address."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -53,13 +53,13 @@ def is_loopback(host: str) -> bool:
 
 
 def is_mail_address(text: str) -> bool:
-    """Whether it is an address as every mail server takes it: ASCII, on one line, local@domain."""
+    """Whether the text is an address that every mail server accepts: ASCII, on one line, local@domain."""
     return re.fullmatch(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", text) is not None
 
 
 def _is_mail_address(text: str) -> str:
     if not is_mail_address(text):
-        raise ValueError("must be a mail address, name@domain, in ASCII (a domain beyond it as xn--…)")
+        raise ValueError("must be a mail address, name@domain, in ASCII (an internationalized domain as xn--…)")
     return text
 
 
@@ -78,9 +78,9 @@ def _is_one_line(text: str) -> str:
 
 
 def _is_part_of_a_key(text: str) -> str:
-    """Keys of things hold it between slashes: `broker:orders-prod/3`."""
+    """Keys of resources are separated by slashes: `broker:orders-prod/3`."""
     if "/" in text or text != text.strip():
-        raise ValueError("must hold no slash, and no white space at its ends: it is part of keys and addresses")
+        raise ValueError("must not contain a slash, or leading or trailing white space: keys and URLs contain it")
     return text
 
 
@@ -98,12 +98,12 @@ def _compiles_if_pattern(wanted: str) -> str:
 
 def _names_the_job(pattern: str) -> str:
     if "job" not in re.compile(_compiles(pattern)).groupindex:
-        raise ValueError(f"'{pattern}' has no group (?P<job>…), which tells whose the topic is")
+        raise ValueError(f"'{pattern}' has no group (?P<job>…) for the name of the job")
     return pattern
 
 
 def is_meant(wanted: str, value: str) -> bool:
-    """Whether a value is the wanted one (a `Wanted`), or matches it where that begins with ^."""
+    """Whether a value equals a `Wanted`, or matches it if it begins with ^."""
     return re.search(wanted, value) is not None if wanted.startswith("^") else wanted == value
 
 
@@ -116,12 +116,12 @@ SqlPattern = Annotated[Name, AfterValidator(compiles_in_postgres)]
 """A regular expression that PostgreSQL runs."""
 JobPattern = Annotated[Name, AfterValidator(_names_the_job)]
 Wanted = Annotated[str, AfterValidator(_compiles_if_pattern)]
-"""A value, or a regular expression where it begins with ^."""
+"""A value, or a regular expression if it begins with ^."""
 WebAddress = Annotated[str, AfterValidator(begins_with("http", "https")), AfterValidator(holds_no_password)]
 SafeAddress = Annotated[WebAddress, AfterValidator(_is_encrypted_or_here)]
 
 
 class Section(BaseModel):
-    """A part of the config. An unknown key is an error, so that a typing slip can't switch something off in silence."""
+    """A section of the config. An unknown key is an error, so that a typo cannot disable a setting unnoticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

@@ -1,7 +1,7 @@
-"""Finds, reads and checks the config file: one clear line per mistake.
+"""Finds, reads, and validates the config file; each mistake is reported as one line.
 
-The file is found by `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` in the project. Secrets never stand in it: a
-value `${NAME}` is taken from the environment when the file is loaded.
+The path is `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` in the project. Secrets are not written in the file: a
+value `${NAME}` is replaced by the environment variable when the file is loaded.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ from streamwarden.base.paths import PROJECT_ROOT
 CONFIG_ENV = "STREAMWARDEN_CONFIG"
 WAREHOUSE_ENV = "STREAMWARDEN_WAREHOUSE_URL"
 SENT_CONFIG_ENV = "STREAMWARDEN_SENT_CONFIG"
-"""The config itself, as JSON, where a driver sent it to Spark's executors."""
+"""Environment variable with the config as JSON, which a Spark driver sets for its executors."""
 
 
 def config_path() -> Path:
-    """The file in force: `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` of the project."""
+    """Path of the config file: `$STREAMWARDEN_CONFIG`, else `streamwarden.yaml` of the project."""
     return Path(os.environ.get(CONFIG_ENV) or PROJECT_ROOT / "streamwarden.yaml")
 
 
 def load_config(path: Path | None = None) -> Config:
-    """Reads and checks a config file.
+    """Reads and validates a config file. The result is cached until the file changes.
+
+    Args:
+        path: the file; None: `config_path()`, or in a Spark executor the config that the driver sent.
 
     Raises:
-        StreamwardenError: one line that names file, key, value and reason, for the first mistakes found.
+        StreamwardenError: one line with file, key, value, and problem of the first mistakes.
     """
     if path is None and (sent := os.environ.get(SENT_CONFIG_ENV)):
         return _load_sent(sent)
@@ -59,16 +62,16 @@ def _load(path: Path, _mtime_ns: int) -> Config:
             f"{path}: no such config file. Copy streamwarden.example.yaml there, or set {CONFIG_ENV}."
         ) from None
     except OSError as error:
-        raise StreamwardenError(f"{path}: can't be read: {error.strerror}.") from None
+        raise StreamwardenError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise StreamwardenError(f"{path}: not text in UTF-8; save it as that.") from None
+        raise StreamwardenError(f"{path}: is not UTF-8 text; save it in UTF-8.") from None
     except (yaml.constructor.ConstructorError, yaml.composer.ComposerError) as error:
         raise StreamwardenError(f"{path}: {_place(error)}{error.problem}.") from None
     except yaml.YAMLError as error:
-        told = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
-        raise StreamwardenError(f"{path}: not YAML: {told}") from None
+        problem = " ".join(str(error).replace('in "<unicode string>", ', "at ").split())
+        raise StreamwardenError(f"{path}: not YAML: {problem}") from None
     if raw is not None and not isinstance(raw, dict):
-        raise StreamwardenError(f"{path}: the file must hold keys and values, not a {type(raw).__name__}.")
+        raise StreamwardenError(f"{path}: the file must contain keys and values, not a {type(raw).__name__}.")
     try:
         return Config.model_validate(_fill_in(raw or {}, path, ""))
     except ValidationError as error:
@@ -76,7 +79,7 @@ def _load(path: Path, _mtime_ns: int) -> Config:
 
 
 def described(path: Path, where: Sequence[str | int], why: str) -> str:
-    """A mistake that was found after loading, in the words of those found before: key, what is wrong, value."""
+    """The line about a mistake that was found after loading: key, problem, and value as written in the file."""
     return _described(where, why, read_yaml(path.read_text()))
 
 
@@ -89,9 +92,9 @@ def _describe(error: Any, raw: Any) -> str:
     if error["type"] == "extra_forbidden":
         return f"{key}: unknown key (see docs/config.md)"
     value = error["input"]
-    # What looks like a number or a truth value is one to YAML: an account's id, the tag `true`.
-    cure = ": write it in quotes" if error["type"] == "string_type" and isinstance(value, int | float) else ""
-    why = f"{error['msg'].removeprefix('Value error, ')}{cure}"
+    # YAML reads an unquoted account id as a number, and an unquoted tag `true` as a Boolean.
+    is_unquoted = error["type"] == "string_type" and isinstance(value, int | float)
+    why = f"{error['msg'].removeprefix('Value error, ')}{': write it in quotes' if is_unquoted else ''}"
     return _described(error["loc"], why, None if isinstance(value, dict | list | BaseModel) else raw)
 
 
@@ -102,7 +105,7 @@ def _described(where: Sequence[str | int], why: str, raw: Any) -> str:
 
 
 def _as_written(value: Any, where: Sequence[str | int]) -> str:
-    """The value as the file has it: `${NAME}`, not what the environment has, which may be a secret."""
+    """The value as written in the file: `${NAME}` is not replaced, because it may be a secret."""
     try:
         for part in where:
             value = value[part]
@@ -114,7 +117,7 @@ def _as_written(value: Any, where: Sequence[str | int]) -> str:
 
 
 def _fill_in(value: Any, path: Path, key: str) -> Any:
-    """Replaces `${NAME}` by the environment's value, everywhere in the file."""
+    """Replaces each `${NAME}` by the value of the environment variable."""
     if isinstance(value, dict):
         return {k: _fill_in(v, path, f"{key}.{k}".lstrip(".")) for k, v in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The keys of `streamwarden.yaml` and what their values must be. docs/config.md is made from this model."""
+"""The model of `streamwarden.yaml`: keys, types, and validation. docs/config.md is generated from it."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from streamwarden.base.config.trackers import Console, Mail, Tracker, TrackerNam
 
 
 def _is_postgres(url: str) -> str:
-    """Hosts may be several, or none (a Unix socket): the rest is libpq's to read."""
+    """Checks only the scheme, because libpq also accepts several hosts, or none (a Unix socket)."""
     if not re.fullmatch(r"postgres(ql)?://\S*", url):
         raise ValueError("must begin with postgresql:// (only PostgreSQL is supported)")
     return url
 
 
 def _once(what: str, keys: Iterable[Hashable]) -> None:
-    """Raises ValueError for a key that comes twice."""
+    """Raises ValueError for a duplicate key."""
     seen: set[Hashable] = set()
     for key in keys:
         if key in seen:
-            raise ValueError(f"{what} twice: {key}")
+            raise ValueError(f"duplicate {what}: {key}")
         seen.add(key)
 
 
@@ -51,7 +51,7 @@ Region = Annotated[str, Field(pattern=r"^[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}$")]
 
 
 class Warehouse(Section):
-    """Where rows are kept."""
+    """The PostgreSQL database, and the retention of its tables."""
 
     url: PostgresAddress | None = Field(
         None, description="PostgreSQL URL, `postgresql://user:password@host:5432/database`. Empty: the embedded server."
@@ -59,22 +59,22 @@ class Warehouse(Section):
     data_folder: Path = Field(
         Path("var/postgres"), description="Data folder of the embedded PostgreSQL, relative to the project."
     )
-    sample_retention_days: Days = Field(35, ge=2, description="Days that samples are kept (daily partitions).")
+    sample_retention_days: Days = Field(35, ge=2, description="Retention of samples in days (daily partitions).")
     fact_retention_days: Days = Field(
-        455, ge=30, description="Days that hourly facts and evaluations are kept (monthly partitions)."
+        455, ge=30, description="Retention of hourly facts and evaluations in days (monthly partitions)."
     )
     retention_days: dict[str, Annotated[Days, Field(ge=2)]] = Field(
-        default_factory=dict, description="Days that a table is kept, where it differs: `metrics.partition_hourly: 90`."
+        default_factory=dict, description="Retention in days of single tables: `metrics.partition_hourly: 90`."
     )
 
 
 class AwsAccount(Section):
-    """One AWS account whose volumes and instances are watched. Credentials come from boto3's own chain."""
+    """An AWS account with volumes and instances to watch. Credentials come from boto3's default provider chain."""
 
     account: str = Field(pattern=r"^\d{12}$", description="The 12-digit account id.")
     regions: list[Region] = Field(min_length=1, description="Regions to read, e.g. eu-central-1.")
     role_arn: str | None = Field(
-        None, description="Role to assume in that account; empty: the credentials as they are."
+        None, description="Role to assume in that account; empty: use the credentials directly."
     )
     external_id: str | None = Field(None, description="External id of the role's trust policy.")
 
@@ -83,21 +83,21 @@ class SchemaRegistry(Section):
     """The Schema Registry of a Kafka cluster (Confluent's REST interface)."""
 
     url: WebAddress = Field(description="Its address, e.g. https://registry.internal:8081")
-    user: str | None = Field(None, description="HTTP basic user or API key, where it asks for one.")
+    user: str | None = Field(None, description="HTTP basic user or API key, if the registry requires one.")
     password: str | None = Field(None, repr=False, description="Its password or secret, as `${NAME}`.")
-    timeout_seconds: Seconds = Field(10, description="Longest wait for one answer.")
+    timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
 
 
 class KafkaCluster(Section):
     """One Kafka cluster."""
 
-    name: ClusterName = Field(description="Name used in every row, page and ticket.")
+    name: ClusterName = Field(description="Name of the cluster in rows, pages, and tickets.")
     bootstrap_servers: Name = Field(description="host:port, comma-separated.")
     client: dict[str, str] = Field(
         default_factory=dict,
         description="librdkafka properties, e.g. `security.protocol: SASL_SSL`, `sasl.password: ${KAFKA_PASSWORD}`.",
     )
-    schema_registry: SchemaRegistry | None = Field(None, description="Its Schema Registry, where it has one.")
+    schema_registry: SchemaRegistry | None = Field(None, description="Its Schema Registry, if it has one.")
 
 
 class JmxEndpoint(Section):
@@ -110,9 +110,9 @@ class JmxEndpoint(Section):
     app: Name | None = Field(None, description="Name of the application (role `app`).")
     protocol: Literal["jolokia", "jmx_rmi", "prometheus", "dropwizard", "prometheus_api"] = Field(
         "jolokia",
-        description="How it is read: Jolokia's agent, the JVM's own JMX-RMI, a page in Prometheus' exposition format"
-        " (JMX exporter, MSK open monitoring, Micrometer, node exporter), Dropwizard's metrics servlet (role `app`), or"
-        " a Prometheus server that scrapes it, which also knows past hours.",
+        description="How the metrics are read: Jolokia agent, JMX-RMI, a page in the Prometheus exposition format (JMX"
+        " exporter, MSK open monitoring, Micrometer, node exporter), Dropwizard's metrics servlet (role `app`), or the"
+        " API of a Prometheus server, which also has past hours.",
     )
     url: JvmAddress = Field(
         description="Address: http://10.0.0.5:8778/jolokia, http://10.0.0.5:7071/metrics, …; for JMX-RMI 10.0.0.5:9999"
@@ -121,26 +121,26 @@ class JmxEndpoint(Section):
     match: str | None = Field(
         None,
         min_length=1,
-        description='Which series of the Prometheus server are its own: label matchers, e.g. `instance="10.0.0.5:7071"`'
+        description='Label matchers that select its series in the Prometheus server, e.g. `instance="10.0.0.5:7071"`'
         " (protocol `prometheus_api`).",
     )
-    user: str | None = Field(None, description="User (HTTP basic, or JMX-RMI's), where it asks for one.")
+    user: str | None = Field(None, description="User (HTTP basic or JMX-RMI), if required.")
     password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
-    broker_id: int | None = Field(None, ge=0, lt=2**31, description="Broker id, where it can't be read from the JVM.")
+    broker_id: int | None = Field(None, ge=0, lt=2**31, description="Broker id, if it cannot be read from the JVM.")
     instance_id: str | None = Field(
-        None, description="The EC2 instance it runs on, or is: ties JVMs, their machine and its volumes together."
+        None, description="Id of its EC2 instance: relates JVMs to their host and its volumes."
     )
     memory_limit_bytes: int | None = Field(
-        None, gt=0, le=2**50, description="Memory of its container, where it runs in one."
+        None, gt=0, le=2**50, description="Memory limit of its container, if it runs in one."
     )
     rocksdb_write_buffer_bytes: int = Field(
         16 * 2**20,
         gt=0,
         le=2**40,
-        description="write_buffer_size of its RocksDB stores, which no metric tells (role `app`).",
+        description="write_buffer_size of its RocksDB stores, which no metric exposes (role `app`).",
     )
     rocksdb_write_buffers: int = Field(3, ge=1, le=1000, description="max_write_buffer_number of its RocksDB stores.")
-    timeout_seconds: Seconds = Field(10, description="Longest wait for one answer.")
+    timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
 
     @model_validator(mode="before")
     @classmethod
@@ -151,12 +151,12 @@ class JmxEndpoint(Section):
         return {**given, "url": address if "://" in address else f"rmi://{address}/jmxrmi"}
 
     @model_validator(mode="after")
-    def _is_whole(self) -> JmxEndpoint:
+    def _is_complete(self) -> JmxEndpoint:
         if self.role == "app" and not self.app:
             raise ValueError("an endpoint with role 'app' needs `app`, the application's name")
         if (self.protocol == "prometheus_api") != (self.match is not None):
             raise ValueError(
-                "`match` says which series are a JVM's: protocol 'prometheus_api' needs it, no other has it"
+                "`match` selects the series of a JVM: protocol 'prometheus_api' needs it, no other protocol has it"
             )
         if self.role == "broker" and self.protocol == "dropwizard":
             raise ValueError("brokers have no Dropwizard servlet: read them by 'jolokia', 'jmx_rmi' or 'prometheus'")
@@ -165,14 +165,14 @@ class JmxEndpoint(Section):
         return self
 
     def __str__(self) -> str:
-        """What tells it from the others, without credentials."""
+        """Role, cluster, and address, which identify the endpoint; without credentials."""
         of_server = f"{{{self.match}}}" if self.match else ""
         return f"{self.role} of {self.cluster} at {address_of(self.url)}{of_server}"
 
 
 def _are_keys(defaults: dict[str, str | int | float]) -> dict[str, str | int | float]:
     if unknown := sorted(defaults.keys() - JmxEndpoint.model_fields.keys() | defaults.keys() & {"url"}):
-        raise ValueError(f"no key of an entry under `jmx`, or the target's own: {', '.join(unknown)}")
+        raise ValueError(f"not a key under `jmx`, or set by each target: {', '.join(unknown)}")
     return defaults
 
 
@@ -180,37 +180,37 @@ JmxDefaults = Annotated[dict[str, str | int | float], AfterValidator(_are_keys)]
 
 
 class JmxFiles(Section):
-    """JVMs that other programs keep in files, as Prometheus' `file_sd_configs` reads them: targets and labels."""
+    """JVMs from target files of other programs, in the format of Prometheus' `file_sd_configs`: targets and labels."""
 
     path: Name = Field(description="JSON or YAML file, or a pattern such as /etc/prometheus/targets/kafka-*.json.")
     defaults: JmxDefaults = Field(
         default_factory=dict,
         repr=False,
         description="Keys of an entry under `jmx` for all targets. The labels role, cluster, app, protocol, broker_id,"
-        " instance_id and memory_limit_bytes win over them; `__scheme__` and `__metrics_path__` go into the address.",
+        " instance_id, and memory_limit_bytes override them; `__scheme__` and `__metrics_path__` set parts of the URL.",
     )
 
 
 class JmxEc2(Section):
-    """JVMs (or machines) on running EC2 instances, found by their tags and asked at their private addresses."""
+    """JVMs (or hosts) on running EC2 instances, found by tags and reached at their private addresses."""
 
     account: str = Field(description="An account under `aws`; all its regions are searched.")
     tags: dict[str, str] = Field(
-        min_length=1, description="Tags that the instances have, e.g. `{kafka: orders-prod}`; * and ? are wildcards."
+        min_length=1, description="Tags of the instances, e.g. `{kafka: orders-prod}`; * and ? are wildcards."
     )
     port: int = Field(ge=1, le=65535, description="Port of the agent or exporter.")
-    scheme: Literal["http", "https"] = Field("http", description="How it is reached.")
+    scheme: Literal["http", "https"] = Field("http", description="Scheme of the URL.")
     path: str | None = Field(
-        None, pattern="^/[^?#]*$", description="Path of its address; empty: /metrics, or what the protocol has."
+        None, pattern="^/[^?#]*$", description="Path of the URL; empty: /metrics, or the default of the protocol."
     )
-    told_by: dict[Literal["role", "cluster", "app", "broker_id", "memory_limit_bytes"], Name] = Field(
+    from_tags: dict[Literal["role", "cluster", "app", "broker_id", "memory_limit_bytes"], Name] = Field(
         default_factory=dict,
-        description="Keys of an entry under `jmx` that a tag of the instance tells, e.g. `{app: application}`.",
+        description="Keys of an entry under `jmx` and the instance tags with their values, e.g. `{app: application}`.",
     )
     defaults: JmxDefaults = Field(
         default_factory=dict,
         repr=False,
-        description="Keys of an entry under `jmx` for all instances; tags win.",
+        description="Keys of an entry under `jmx` for all instances; tags override them.",
     )
 
 
@@ -218,33 +218,33 @@ class Gathering(Section):
     """How sources are read."""
 
     settle_minutes: int = Field(
-        10, ge=0, le=1440, description="How late CloudWatch points may come; the hour waits that long."
+        10, ge=0, le=1440, description="Minutes that a run waits after the end of its hour for late data of CloudWatch."
     )
-    jmx_samples: int = Field(3, ge=2, le=1000, description="How often gauges are sampled within a run.")
+    jmx_samples: int = Field(3, ge=2, le=1000, description="Number of samples of gauges in a run.")
     jmx_sample_seconds: Seconds = Field(5, description="Seconds between two samples.")
     changelog_sample_values: int = Field(
         50_000,
         ge=1000,
         le=100_000_000,
-        description="Values of one changelog that an hour reads at most; more are sampled evenly.",
+        description="Maximum number of values read from one changelog in an hour; more are sampled evenly.",
     )
     show_example_values: bool = Field(
-        False, description="Show values of state stores in evidence; else they are masked."
+        False, description="Whether evidence shows values of state stores; if not, they are masked."
     )
 
 
 class Route(Section):
-    """Which findings' tickets go to which trackers. Every route that matches counts."""
+    """Routes tickets to trackers by their findings. A ticket goes to the trackers of all matching routes."""
 
     owner: Annotated[Wanted, Field(min_length=1, max_length=200)] | None = Field(
-        None, description="Owner of the thing. A value that begins with ^ is a regular expression."
+        None, description="Owner of the resource. A value that begins with ^ is a regular expression."
     )
-    least_severity: Severity | None = Field(None, description="Findings of this severity or a worse one.")
-    subject: Name | None = Field(None, description="Subject of the detector: its folder below sql/detectors.")
+    least_severity: Severity | None = Field(None, description="Lowest severity of the findings.")
+    subject: Name | None = Field(None, description="Subject of the detector: its folder in sql/detectors.")
     to: list[Name] = Field(min_length=1, description="Names under `trackers`.")
 
     def matches(self, owner: str | None, severity: str, subject: str | None) -> bool:
-        """Whether a ticket is meant."""
+        """Whether the route applies to a ticket with this owner, severity, and subject of its detector."""
         ranks: tuple[str, ...] = get_args(Severity)
         return (
             (self.owner is None or (owner is not None and is_meant(self.owner, owner)))
@@ -254,23 +254,23 @@ class Route(Section):
 
 
 class Tickets(Section):
-    """Where tickets go and how eagerly."""
+    """The trackers, the routes to them, and when tickets are created."""
 
     trackers: dict[TrackerName, Tracker] = Field(
-        default_factory=dict, description="The trackers, by a name of yours; none: tickets go to the task's log."
+        default_factory=dict, description="The trackers by name; none: tickets are written to the task's log."
     )
-    routes: list[Route] = Field(default_factory=list, description="Which tickets go where; none: all to `default`.")
+    routes: list[Route] = Field(default_factory=list, description="Routes to trackers; none: all to `default`.")
     default: list[Name] | None = Field(
-        None, description="Trackers of tickets that no route matches; left out: the first under `trackers`."
+        None, description="Trackers of tickets that no route matches; default: the first under `trackers`."
     )
     max_new_per_run: int = Field(
-        20, ge=1, le=10_000, description="New tickets of one run; the rest share one summary ticket."
+        20, ge=1, le=10_000, description="Maximum number of new tickets in a run; the others share a summary ticket."
     )
     reopen_within_hours: int = Field(
-        72, ge=0, le=8784, description="A finding back within this time reopens its ticket."
+        72, ge=0, le=8784, description="A finding that fires again within this time reopens its ticket."
     )
     least_severity: Severity = Field(
-        "warning", description="Findings below it open no ticket: they stand on the page and in the report."
+        "warning", description="Findings of lower severity open no ticket; pages and reports list them."
     )
 
     @model_validator(mode="before")
@@ -284,22 +284,22 @@ class Tickets(Section):
     def _trackers_are_known(self) -> Tickets:
         named = [*(self.default or []), *(name for route in self.routes for name in route.to)]
         if unknown := sorted(set(named) - self.all_trackers.keys()):
-            raise ValueError(f"tracker '{unknown[0]}' isn't under `trackers`")
+            raise ValueError(f"tracker '{unknown[0]}' is not under `trackers`")
         return self
 
     @property
     def all_trackers(self) -> dict[str, Tracker]:
-        """Those of the config, or the console."""
+        """The configured trackers by name; without any, the console."""
         return dict(self.trackers) or {"console": Console(kind="console")}
 
     def trackers_for(self, owner: str | None, severity: str, subject: str | None) -> list[str]:
-        """Names of the trackers that a ticket belongs in."""
+        """Names of the trackers for a ticket with this owner, severity, and subject of its detector."""
         found = [name for route in self.routes if route.matches(owner, severity, subject) for name in route.to]
         default = next(iter(self.all_trackers)) if self.default is None else None
         return list(dict.fromkeys(found or ([default] if default else self.default or [])))
 
     def mailboxes_of(self, owner: str) -> dict[str, Mail]:
-        """Trackers of kind mail that routes name for an owner: they get the owner's report as well."""
+        """Trackers of kind mail in the routes of an owner, by name. They also get the owner's report."""
         names = [name for route in self.routes if route.owner and is_meant(route.owner, owner) for name in route.to]
         return {name: tracker for name in names if isinstance(tracker := self.all_trackers[name], Mail)}
 
@@ -313,19 +313,17 @@ class Reports(Section):
 
 
 class DetectorException(Section):
-    """Things that a detector judges by other thresholds, or not at all."""
+    """Resources for which a detector has other parameters, or is off."""
 
     where: dict[str, Wanted] = Field(
         min_length=1,
-        description="What tells them: the columns of their key, or `owner`, `application`. A value that begins with ^"
-        " is a regular expression. The first exception that matches a thing counts.",
+        description="Selects resources by the columns of their key, `owner`, or `application`. A value that begins with"
+        " ^ is a regular expression. The first exception that matches a resource applies.",
     )
     params: dict[str, float | int | str | bool] = Field(default_factory=dict, description="Parameters to replace.")
-    off: bool = Field(False, description="Not judged at all; an open ticket closes.")
-    why: str = Field(min_length=1, description="The reason, for those who come after.")
-    until: date | None = Field(
-        None, description="The last day (UTC) that it holds; then the page says that it has run out."
-    )
+    off: bool = Field(False, description="Not evaluated; an open ticket is closed.")
+    why: str = Field(min_length=1, description="The reason, shown with the exception.")
+    until: date | None = Field(None, description="Last day (UTC); after it, the page shows the exception as expired.")
 
     @model_validator(mode="after")
     def _changes_something(self) -> DetectorException:
@@ -335,30 +333,30 @@ class DetectorException(Section):
 
     @property
     def rule(self) -> str:
-        """As JSON, by which the warehouse knows it."""
+        """The exception as JSON, its key in the warehouse."""
         return self.model_dump_json(exclude_defaults=True)
 
     def holds_in(self, hour: datetime) -> bool:
-        """Whether it hasn't run out."""
+        """Whether the exception has not expired in an hour."""
         return self.until is None or hour.astimezone(UTC).date() <= self.until
 
     def matches(self, values: Mapping[str, str]) -> bool:
-        """Whether a thing with these columns is meant."""
+        """Whether the exception applies to a resource with these key columns, owner, and application."""
         return all(is_meant(wanted, values[column]) for column, wanted in self.where.items())
 
 
 class DetectorSettings(Section):
     """Overrides of one detector."""
 
-    enabled: bool = Field(True, description="Off: not evaluated; its open tickets stay as they are.")
+    enabled: bool = Field(True, description="Whether the detector is evaluated; if not, open tickets stay unchanged.")
     params: dict[str, float | int | str | bool] = Field(default_factory=dict, description="Parameters to replace.")
     exceptions: list[DetectorException] = Field(
-        default_factory=list, alias="except", description="Things with other thresholds, or none."
+        default_factory=list, alias="except", description="Resources with other parameters, or with the detector off."
     )
 
 
 class CausesSettings(Section):
-    """How causes are weighed."""
+    """Parameters of the ranking of causes."""
 
     params: dict[str, float | int] = Field(
         default_factory=dict, description="Parameters to replace; docs/causes.md lists them."
@@ -366,95 +364,96 @@ class CausesSettings(Section):
 
 
 class Owner(Section):
-    """Who owns things whose keys match a pattern."""
+    """The owner of resources with keys that match a pattern."""
 
     key_pattern: SqlPattern = Field(
-        description="Regular expression on a thing's key, e.g. `^(group|topic):orders-prod/billing-`; the view `thing`"
-        " has all keys."
+        description="Regular expression on the key of a resource, e.g. `^(group|topic):orders-prod/billing-`; the view"
+        " `resource` lists all keys."
     )
-    owner: Name = Field(description="Who gets the tickets.")
+    owner: Name = Field(description="Name of the owner, who gets the tickets.")
 
 
 class LatencyTarget(Section):
-    """How soon Kafka Streams applications whose keys match a pattern are to have processed a record."""
+    """Target of the end-to-end latency of Kafka Streams applications with keys that match a pattern."""
 
     key_pattern: SqlPattern = Field(
-        description="Regular expression on an application's key, e.g. `^application:orders-prod/billing-`; the view"
-        " `thing` has all keys."
+        description="Regular expression on the key of an application, e.g. `^application:orders-prod/billing-`; the"
+        " view `resource` lists all keys."
     )
     seconds: float = Field(
         gt=0,
         le=366 * 86_400,
-        description="From the record's timestamp to the end of its way through the application.",
+        description="Time from the timestamp of a record to the end of its processing by the application.",
     )
 
 
 class Jobs(Section):
-    """Samza's jobs."""
+    """Samza jobs."""
 
     changelog_patterns: list[JobPattern] = Field(
         default_factory=list,
-        description="Regular expressions, each on the whole name of a job's changelog, with the named groups `job`, the"
-        " job's name (`<job>-<id>` unless its id is 1), and, if you like, `store`; e.g."
+        description="Regular expressions on the full name of a job's changelog, with the named group `job`, the name of"
+        " the job (`<job>-<id>` unless its id is 1), and optionally `store`; e.g."
         " `(?P<job>.+)-(?P<store>totals|seen)-changelog`. Only compacted topics are changelogs.",
     )
 
 
 class Config(Section):
-    """The whole file."""
+    """The top level of the file."""
 
-    warehouse: Warehouse = Field(default_factory=lambda: Warehouse(), description="Where rows are kept.")
+    warehouse: Warehouse = Field(default_factory=lambda: Warehouse(), description="The PostgreSQL database.")
     aws: list[AwsAccount] = Field(default_factory=list, description="AWS accounts to watch.")
     kafka: list[KafkaCluster] = Field(default_factory=list, description="Kafka clusters to watch.")
     jmx: list[JmxEndpoint] = Field(default_factory=list, description="JVMs to read.")
-    jmx_files: list[JmxFiles] = Field(default_factory=list, description="Files that name more JVMs to read.")
+    jmx_files: list[JmxFiles] = Field(default_factory=list, description="Target files with more JVMs to read.")
     jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
     gathering: Gathering = Field(default_factory=lambda: Gathering(), description="How sources are read.")
     detectors: dict[str, DetectorSettings] = Field(default_factory=dict, description="Overrides by detector id.")
-    causes: CausesSettings = Field(default_factory=lambda: CausesSettings(), description="How causes are weighed.")
+    causes: CausesSettings = Field(default_factory=lambda: CausesSettings(), description="Ranking of causes.")
     owners: list[Owner] = Field(
         default_factory=list,
-        description="Who owns what has no tag `owner`: the first that matches; else who owns what it belongs to.",
+        description="Owners of resources without a tag `owner`: the first match applies; without one, a resource has"
+        " the owner of its parent.",
     )
     latency_targets: list[LatencyTarget] = Field(
         default_factory=list,
-        description="What the detector latency_over_target judges applications by: the first that matches; without one"
-        " an application isn't judged.",
+        description="Targets of the detector latency_over_target: the first match applies; an application without one"
+        " is not evaluated.",
     )
-    jobs: Jobs = Field(default_factory=lambda: Jobs(), description="Samza's jobs.")
-    tickets: Tickets = Field(default_factory=lambda: Tickets(), description="The tracker.")
+    jobs: Jobs = Field(default_factory=lambda: Jobs(), description="Samza jobs.")
+    tickets: Tickets = Field(default_factory=lambda: Tickets(), description="Tickets and trackers.")
     reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
     ebs_prices: Path = Field(
         Path("sql/prices/ebs.csv"),
-        description="Table of EBS prices by region, relative to the project; read anew with every hour.",
+        description="CSV file of EBS prices by region, relative to the project; read again in every run.",
     )
     ui_url: WebAddress = Field("http://127.0.0.1:8080", description="Address of the Airflow UI, for links in tickets.")
 
     def bootstrap_servers(self, cluster: str | None) -> str:
-        """Of a Kafka cluster, for commands to paste."""
+        """Bootstrap servers of a Kafka cluster, for commands to paste; `<host:port>` if it is not configured."""
         return next((one.bootstrap_servers for one in self.kafka if one.name == cluster), "<host:port>")
 
     @model_validator(mode="after")
-    def _nothing_is_there_twice(self) -> Config:
+    def _has_no_duplicates(self) -> Config:
         _once("aws account", (account.account for account in self.aws))
         _once("aws region", (f"{account.account}/{region}" for account in self.aws for region in account.regions))
         _once("kafka cluster", (cluster.name for cluster in self.kafka))
         return self
 
     @model_validator(mode="after")
-    def _a_jvm_is_one_thing(self) -> Config:
-        """Of one cluster, in one role; what a page tells of a machine beside is the machine's."""
+    def _each_jvm_is_one_endpoint(self) -> Config:
+        """A JVM has one cluster and one role. Its URL may be a second endpoint of role node, for the host's metrics."""
         first: dict[Hashable, JmxEndpoint] = {}
         for endpoint in self.jmx:
             jvm = endpoint.role == "node", address_of(endpoint.url).rstrip("/"), endpoint.match
             if (before := first.setdefault(jvm, endpoint)) is not endpoint:
-                raise ValueError(f"jmx endpoint twice: {before}, {endpoint}")
+                raise ValueError(f"duplicate jmx endpoint: {before}, {endpoint}")
         return self
 
     @model_validator(mode="after")
     def _searched_accounts_are_watched(self) -> Config:
         if unknown := {found.account for found in self.jmx_ec2} - {account.account for account in self.aws}:
-            raise ValueError(f"jmx_ec2 names account {min(unknown)}, which isn't under `aws`")
+            raise ValueError(f"jmx_ec2 names account {min(unknown)}, which is not under `aws`")
         return self
 
     @model_validator(mode="after")
@@ -462,5 +461,5 @@ class Config(Section):
         known = {cluster.name for cluster in self.kafka}
         for endpoint in self.jmx:
             if endpoint.cluster not in known:
-                raise ValueError(f"jmx endpoint {endpoint} names a cluster that isn't under `kafka`")
+                raise ValueError(f"jmx endpoint {endpoint} names a cluster that is not under `kafka`")
         return self

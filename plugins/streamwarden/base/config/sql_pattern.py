@@ -1,8 +1,8 @@
-"""Patterns that PostgreSQL runs (`~`): whether they are regular expressions there, and mean what they say.
+"""Validates regular expressions that PostgreSQL evaluates (`~`), before the config is used.
 
-PostgreSQL's are "advanced regular expressions" (its manual, 9.7.3), not Python's: it has no named groups, `\\b` is a
-backspace, a quantifier ends at 255. Python's own parser takes a pattern apart, after PostgreSQL's own escapes are set
-aside, and each part must be one that PostgreSQL has too.
+PostgreSQL has "advanced regular expressions" (manual, 9.7.3), which differ from Python's: there are no named groups,
+`\\b` is a backspace, and a quantifier is at most 255. After PostgreSQL's own escapes are removed, Python's parser
+parses the pattern, and each element must have the same meaning in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 MOST_REPEATS = 255
 _OWN = re.compile(r"\\[mMyYAZ]|\[\[:[<>]:\]\]|(\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\])", re.DOTALL)
-"""Constraints that Python doesn't have, or writes otherwise: begin and end of a word, and of the text. The group is
-what may look like one: another escape, or a bracket."""
+"""Constraints that Python does not have or writes differently: beginning and end of a word and of the text. The group
+matches what can be mistaken for one: another escape, or a bracket."""
 _OTHERWISE = {
     r"\b": r"a backspace; the edge of a word is \y",
     r"\B": r"a backslash; what is no edge of a word is \Y",
@@ -32,7 +32,7 @@ _CLASSES = {"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "prin
 
 
 def compiles_in_postgres(pattern: str) -> str:
-    """The pattern. Raises ValueError, with the reason and the way out, where PostgreSQL would refuse or misread it."""
+    """Returns the pattern. Raises ValueError with the problem and a fix if PostgreSQL would reject or misread it."""
     problem = next(_escapes(pattern), None) or next(_brackets(pattern), None)
     if problem is None:
         try:

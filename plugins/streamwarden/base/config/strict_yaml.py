@@ -1,7 +1,7 @@
-"""YAML without what hides mistakes: a key that is there twice, a number that is none, aliases that grow without end.
+"""Strict YAML: duplicate keys, numbers that are not finite, and alias bombs are errors.
 
-Only `true` and `false` are truth values. YAML 1.1 takes `off`, `on`, `yes` and `no` for some as well, also where they
-are a key (`off: true`) or a name; for a key that wants a truth value they still are: the model reads the words.
+Only `true` and `false` are Booleans. YAML 1.1 also takes `off`, `on`, `yes`, and `no` for Booleans, even as a key
+(`off: true`) or a name. For a Boolean key they still work, because the model accepts these words.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Any
 import yaml
 
 MAX_VALUES = 500_000
-"""Keys and values of a file, each alias counted as what it stands for. 10,000 JVMs take 150,000."""
+"""Limit of keys and values in a file, with aliases expanded. 10,000 JVMs need 150,000."""
 
 
 def read_yaml(text: str) -> Any:
-    """What the text holds. Raises yaml.YAMLError, with the line."""
+    """The parsed document. Raises yaml.YAMLError with the line of the problem."""
     try:
         return yaml.load(text, _Strict)  # noqa: S506 a safe loader, made stricter
     except RecursionError:
-        raise yaml.YAMLError("it is nested too deeply") from None
+        raise yaml.YAMLError("the file is nested too deeply") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # PyYAML's own words for a day, a number or a truth value that is none: `2026-13-01`, `!!bool perhaps`.
-        raise yaml.YAMLError(f"a value isn't of its kind: {error}") from None
+        # PyYAML raises these for an invalid date, number, or Boolean: `2026-13-01`, `!!bool perhaps`.
+        raise yaml.YAMLError(f"a value does not match its type: {error}") from None
 
 
 class _Strict(yaml.SafeLoader):
@@ -37,13 +37,13 @@ class _Strict(yaml.SafeLoader):
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         value = super().construct_yaml_int(node)
         if abs(value) > sys.float_info.max:
-            raise _refusal(node, f"{node.value[:20]}… isn't a finite number")
+            raise _refusal(node, f"{node.value[:20]}… is not a finite number")
         return value
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         value = super().construct_yaml_float(node)
-        if value - value != 0:  # infinite, or no number
-            raise _refusal(node, f"{node.value} isn't a finite number")
+        if value - value != 0:  # infinite, or NaN
+            raise _refusal(node, f"{node.value} is not a finite number")
         return value
 
 
@@ -58,25 +58,25 @@ _Strict.add_implicit_resolver(_BOOL, re.compile("(true|True|TRUE|false|False|FAL
 
 
 def _check(root: yaml.Node) -> None:
-    """Looks at all values with aliases in full: bombs and circles reach the limit within a second."""
+    """Visits all values with aliases expanded; bombs and cycles reach the limit within a second."""
     left, count = [root], 0
     while left:
         node, count = left.pop(), count + 1
         if count > MAX_VALUES:
-            raise _refusal(node, f"more than {MAX_VALUES:,} keys and values with its aliases (*name) in full")
+            raise _refusal(node, f"more than {MAX_VALUES:,} keys and values with aliases (*name) expanded")
         if isinstance(node, yaml.MappingNode):
-            _refuse_a_key_twice(node)
+            _refuse_duplicate_keys(node)
             left += [part for pair in node.value for part in pair]
         elif isinstance(node, yaml.SequenceNode):
             left += node.value
 
 
-def _refuse_a_key_twice(mapping: yaml.MappingNode) -> None:
+def _refuse_duplicate_keys(mapping: yaml.MappingNode) -> None:
     first: dict[tuple[str, str], yaml.Node] = {}
     for key, _ in mapping.value:
         if isinstance(key, yaml.ScalarNode) and (before := first.setdefault((key.tag, key.value), key)) is not key:
             line = before.start_mark.line + 1
-            raise _refusal(key, f"key '{key.value}' is there twice, first on line {line}")
+            raise _refusal(key, f"duplicate key '{key.value}', first on line {line}")
 
 
 def _refusal(node: yaml.Node, why: str) -> yaml.MarkedYAMLError:

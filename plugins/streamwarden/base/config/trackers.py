@@ -1,4 +1,4 @@
-"""Settings of the trackers, one class for each kind; the module of that name under tickets/sinks files into it."""
+"""Settings of trackers, one class for each kind. The module of the same name in tickets/sinks is its client."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ TrackerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
 class Credentials(Section):
-    """How a tracker knows who asks."""
+    """Credentials of a tracker: user and password, or an Airflow connection."""
 
     needs: ClassVar[str] = "`password`"
 
-    user: str | None = Field(None, description="User that files tickets, where the tracker wants one.")
+    user: str | None = Field(None, description="User that creates tickets, if the tracker needs one.")
     password: str | None = Field(None, repr=False, description="Its password or token, as `${NAME}`.")
     connection: Name | None = Field(
         None, description="Airflow connection that has login and password instead of `user` and `password`."
     )
 
     @model_validator(mode="after")
-    def _are_told_once(self) -> Any:
+    def _has_one_source_of_credentials(self) -> Any:
         if bool(self.password) == bool(self.connection):
             raise ValueError(f"needs {self.needs} (as ${{NAME}}), or `connection`, and not both")
         return self
 
 
 class Answers(Credentials):
-    """Labels by which people answer."""
+    """Labels that people set as a response."""
 
-    acknowledged: Name = Field("acknowledged", description="Label: somebody works on it.")
-    snoozed: Name = Field("snoozed", description="Label: quiet for seven days, but for a rise in severity.")
-    wont_fix: Name = Field("wont-fix", description="Label: it won't be fixed; closed for good.")
+    acknowledged: Name = Field("acknowledged", description="Label: acknowledged, somebody works on it.")
+    snoozed: Name = Field("snoozed", description="Label: snoozed for seven days, unless the severity rises.")
+    wont_fix: Name = Field("wont-fix", description="Label: won't fix, closed permanently.")
 
     def label_of(self, answer: Literal["acknowledged", "snoozed"]) -> str:
-        """The label that says so."""
+        """The label of a response."""
         return self.acknowledged if answer == "acknowledged" else self.snoozed
 
 
 class Console(Section):
-    """The task's log; for a look at what would be filed."""
+    """The task's log, to preview tickets without a tracker."""
 
     kind: Literal["console"] = Field("console", description="`console`")
 
@@ -65,25 +65,25 @@ class Github(Answers):
         "https://api.github.com", description="Address of the API; of an Enterprise server https://HOST/api/v3."
     )
     repository: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="owner/name of the repository.")
-    label: Name = Field("streamwarden", description="Label that all tickets have; a lost warehouse finds them by it.")
+    label: Name = Field("streamwarden", description="Label of all tickets; a new warehouse finds existing ones by it.")
     labels: list[Name] = Field(default_factory=list, description="Further labels.")
-    assignees: list[Name] = Field(default_factory=list, description="Who is assigned.")
+    assignees: list[Name] = Field(default_factory=list, description="Assignees of new tickets.")
 
 
 class Jira(Answers):
-    """A project in Jira: Cloud (`user` is an account's address, `password` its API token) or Data Center (`password` is
-    a personal access token, or that of `user`)."""
+    """A Jira project: in Cloud, `user` is the mail address of an account and `password` its API token. In Data Center,
+    `password` is a personal access token, or the password of `user`."""
 
     kind: Literal["jira"] = Field("jira", description="`jira`")
     url: SafeAddress = Field(description="Address of the site, e.g. https://acme.atlassian.net")
-    edition: Literal["cloud", "data_center"] = Field("cloud", description="Which Jira it is.")
+    edition: Literal["cloud", "data_center"] = Field("cloud", description="Edition of Jira.")
     project: str = Field(pattern=r"^[A-Z][A-Z0-9_]+$", description="Key of the project.")
     issue_type: Name = Field("Bug", description="Type of the issues.")
-    label: Label = Field("streamwarden", description="Label that all tickets have.")
+    label: Label = Field("streamwarden", description="Label of all tickets.")
     labels: list[Label] = Field(default_factory=list, description="Further labels.")
     fields: dict[str, Any] = Field(
         default_factory=dict,
-        description="Further fields of new issues, as the API takes them: `{components: [{name: Kafka}]}`.",
+        description="Further fields of new issues in the API's format: `{components: [{name: Kafka}]}`.",
     )
     priorities: dict[Severity, Name] = Field(
         default_factory=dict, description="Priority by severity: `{critical: Highest, warning: High}`; none: not set."
@@ -91,27 +91,27 @@ class Jira(Answers):
     fingerprint_field: str | None = Field(
         None,
         pattern=r"^customfield_\d+$",
-        description="Text field that holds the fingerprint as well as the end of the description does.",
+        description="Text field for the fingerprint, in addition to the end of the description.",
     )
     close_transition: Name | None = Field(
         None, description="Transition that closes; none: the first that leads to a status of the category Done."
     )
     reopen_transition: Name | None = Field(
-        None, description="Transition that reopens; none: the first that leads to another category."
+        None, description="Transition that reopens an issue; none: the first that leads to another category."
     )
-    resolution: Name | None = Field(None, description="Resolution to close with, where the transition asks for one.")
+    resolution: Name | None = Field(None, description="Resolution of closed issues, if the transition requires one.")
     wont_fix_resolution: Name | None = Field(
-        None, description="Resolution to close with for good; people's `Won't Do` and `Won't Fix` are heard anyway."
+        None, description="Resolution that means won't fix, in addition to `Won't Do` and `Won't Fix`."
     )
 
     def priority_of(self, severity: str) -> str | None:
-        """Priority to set, if any."""
+        """Name of the priority for a severity; None: not set."""
         return next((priority for key, priority in self.priorities.items() if key == severity), None)
 
 
 class PagerDuty(Credentials):
-    """A service in PagerDuty, by its integration "Events API v2". `password` is the integration key, `user` the address
-    in whose name notes are written."""
+    """A PagerDuty service with the integration "Events API v2". `password` is the integration key; `user` is the mail
+    address of the author of notes."""
 
     needs: ClassVar[str] = "`password`, the integration key"
 
@@ -123,23 +123,23 @@ class PagerDuty(Credentials):
         "https://api.pagerduty.com", description="REST API; in the EU https://api.eu.pagerduty.com"
     )
     api_token: str | None = Field(
-        None, repr=False, description="REST API key as `${NAME}`: to write notes and to hear what people did."
+        None, repr=False, description="REST API key as `${NAME}`, to write notes and to read people's responses."
     )
     image_url: str | None = Field(
         None,
         pattern="^https://",
-        description="Address of a picture that PagerDuty can load; `{fingerprint}` stands for the finding's.",
+        description="URL of a chart that PagerDuty can load; `{fingerprint}` is replaced by that of the finding.",
     )
 
     @model_validator(mode="after")
     def _notes_have_an_author(self) -> Any:
         if self.api_token and not (self.user or self.connection):
-            raise ValueError("`api_token` needs `user`, the address in whose name notes are written")
+            raise ValueError("`api_token` needs `user`, the mail address of the author of notes")
         return self
 
 
 class Slack(Credentials):
-    """A channel in Slack, written to by an app. `password` is its bot token, xoxb-…."""
+    """A Slack channel that an app posts to. `password` is the app's bot token, xoxb-…."""
 
     kind: Literal["slack"] = Field("slack", description="`slack`")
     url: SafeAddress = Field("https://slack.com", description="Address of the API.")
@@ -147,16 +147,16 @@ class Slack(Credentials):
 
 
 class Webhook(Credentials):
-    """Any service that takes JSON by POST. `password` is the secret that signs it (HMAC-SHA256)."""
+    """Any service that accepts JSON by POST. `password` is the secret for its signature (HMAC-SHA256)."""
 
     needs: ClassVar[str] = "`password`, the secret that signs"
 
     kind: Literal["webhook"] = Field("webhook", description="`webhook`")
-    url: SafeAddress = Field(description="Address that is posted to.")
+    url: SafeAddress = Field(description="URL that receives the POST requests.")
     body: dict[str, Any] | None = Field(
         None,
-        description="JSON to send; in its texts `{action}`, `{key}`, `{id}`, `{fingerprint}`, `{title}`, `{text}`,"
-        " `{severity}`, `{owner}`, `{detector}`, `{resource}`, `{url}`, `{hour}` are replaced. None: all of these.",
+        description="JSON to send, in which `{action}`, `{key}`, `{id}`, `{fingerprint}`, `{title}`, `{text}`,"
+        " `{severity}`, `{owner}`, `{detector}`, `{resource}`, `{url}`, `{hour}` are replaced. None: all of them.",
     )
 
 
@@ -166,9 +166,9 @@ class Gitlab(Answers):
     kind: Literal["gitlab"] = Field("gitlab", description="`gitlab`")
     url: SafeAddress = Field("https://gitlab.com", description="Address of the server.")
     project: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)*$", description="Path of the project, e.g. acme/ops.")
-    label: Name = Field("streamwarden", description="Label that all tickets have; a lost warehouse finds them by it.")
+    label: Name = Field("streamwarden", description="Label of all tickets; a new warehouse finds existing ones by it.")
     labels: list[Name] = Field(default_factory=list, description="Further labels.")
-    assignee_ids: list[int] = Field(default_factory=list, description="Ids of the users who are assigned.")
+    assignee_ids: list[int] = Field(default_factory=list, description="Ids of the assignees of new tickets.")
 
 
 class ServiceNow(Credentials):
@@ -177,14 +177,14 @@ class ServiceNow(Credentials):
     kind: Literal["servicenow"] = Field("servicenow", description="`servicenow`")
     url: SafeAddress = Field(description="Address of the instance, e.g. https://acme.service-now.com")
     assignment_group: str | None = Field(
-        None, pattern="^[0-9a-f]{32}$", description="sys_id of the group that gets the incidents."
+        None, pattern="^[0-9a-f]{32}$", description="sys_id of the assignment group of new incidents."
     )
     fields: dict[str, str] = Field(default_factory=dict, description="Further fields of new incidents.")
-    close_code: Name = Field("Resolved by caller", description="Resolution code, one that the instance has.")
+    close_code: Name = Field("Resolved by caller", description="Resolution code; it must exist in the instance.")
 
 
 class Mail(Credentials):
-    """Mail, a thread per ticket."""
+    """Mail, one thread for each ticket."""
 
     kind: Literal["mail"] = Field("mail", description="`mail`")
     host: Name = Field(description="The mail server.")
@@ -194,12 +194,12 @@ class Mail(Credentials):
     mail_to: list[MailAddress] = Field(min_length=1, description="Recipients.")
 
     @model_validator(mode="after")
-    def _are_told_once(self) -> Any:
-        """Some servers take mail of their own network without credentials."""
+    def _has_one_source_of_credentials(self) -> Any:
+        """Both may be missing: some servers accept mail from their own network without credentials."""
         if self.password and self.connection:
             raise ValueError("needs `password` or `connection`, and not both")
         if self.security == "none" and (self.password or self.connection or not is_loopback(self.host)):
-            raise ValueError("`security: none` is for a server on this machine, without password")
+            raise ValueError("`security: none` is allowed only for localhost, and without password")
         return self
 
 

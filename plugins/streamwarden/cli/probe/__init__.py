@@ -1,4 +1,4 @@
-"""`streamwarden config check --probe`: asks every source of the config once, as the hour's apps do.
+"""`streamwarden config check --probe`: sends every source of the config the requests that an hourly run sends.
 
-What is refused is told with the line that mends it.
+Each failed request is printed with the action that fixes it.
 """

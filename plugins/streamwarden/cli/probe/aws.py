@@ -1,6 +1,6 @@
-"""AWS: every region of every account, with one small call of each kind that the sources make.
+"""AWS: in every region of every account, one small call of each API action that the sources use.
 
-The call of GetMetricData asks for one series and costs $0.00001; the others are free.
+The call of GetMetricData requests one series and costs $0.00001; the others are free.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ CALLS: dict[str, tuple[str, dict[str, Any], str]] = {
         "MetricDataResults",
     ),
 }
-"""By permission: method, parameters, and what the answer must hold."""
+"""By IAM action: boto3 method, parameters, and the key that the response must have."""
 
 
 def questions(accounts: list[AwsAccount]) -> Iterator[Question]:
-    """One for each region of each account."""
+    """One question for each region of each account."""
     for account in accounts:
         for region in account.regions:
             place = Place(account.account, region)
@@ -46,27 +46,28 @@ def _ask(place: Place, role: str | None) -> Iterator[Answer]:
     try:
         clients = {service: connection.client(service) for service in ("ec2", "autoscaling", "cloudwatch")}
     except Failure as error:
-        cure = _statement([login], role) if role and is_forbidden(error) else None
-        yield Answer(source, login, problem=sentence(connection.gap(error)), cure=cure)
+        action = _statement([login], role) if role and is_forbidden(error) else None
+        yield Answer(source, login, problem=sentence(connection.gap(error)), action=action)
         return
-    answers, lacking = [Answer(source, login)], []
+    answers, denied = [Answer(source, login)], []
     now = datetime.now(UTC).replace(second=0, microsecond=0)
-    for permission, (method, parameters, holds) in CALLS.items():
+    for permission, (method, parameters, key) in CALLS.items():
         if method == "get_metric_data":
             parameters = parameters | {"StartTime": now - timedelta(minutes=5), "EndTime": now}
         try:
-            listed(getattr(clients[permission.partition(":")[0]], method)(**parameters), holds)
+            listed(getattr(clients[permission.partition(":")[0]], method)(**parameters), key)
             answers.append(Answer(source, permission))
         except Failure as error:
             answers.append(Answer(source, permission, problem=sentence(connection.gap(error))))
             if is_forbidden(error):
-                lacking.append(permission)
+                denied.append(permission)
             elif is_for_good(error):
                 break
     for answer in answers:
-        yield replace(answer, cure=_statement(lacking)) if answer.asked in lacking else answer
+        yield replace(answer, action=_statement(denied)) if answer.asked in denied else answer
 
 
 def _statement(actions: list[str], resource: str = "*") -> str:
+    """The IAM policy statement to add."""
     statement = {"Effect": "Allow", "Action": actions, "Resource": resource}
     return f"add to the policy of Streamwarden's role or user: {json.dumps(statement)}"

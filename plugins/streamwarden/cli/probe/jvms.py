@@ -1,4 +1,4 @@
-"""JVMs and their machines: one sample of each, as the source `jmx` takes it."""
+"""JVMs and their hosts: one sample of each endpoint, taken by the source `jmx`."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import last_full_hour
 from streamwarden.cli.probe.result import Answer, Question, sentence
 
-_CURES = {
-    NOTHING_THERE: "start the agent or exporter, and let its port through from this machine (security group)",
-    CREDENTIALS_REFUSED: "write `user` and `password: ${NAME}` of the endpoint as its agent has them",
-    "no answer within": "let its port through from this machine (security group), or raise timeout_seconds",
-    "were denied": "let the agent's policy read all MBeans: docs/deploy.md has one",
+_ACTIONS = {
+    NOTHING_THERE: "start the agent or exporter, and open its port to this host (security group)",
+    CREDENTIALS_REFUSED: "set `user` and `password: ${NAME}` of the endpoint to the agent's credentials",
+    "no answer within": "open its port to this host (security group), or raise timeout_seconds",
+    "were denied": "allow reading all MBeans in the agent's policy: docs/deploy.md has an example",
 }
-"""By a part of the reason."""
+"""By a part of the problem."""
 
 
 def questions(config: Config) -> Iterator[Question]:
-    """One for all of them: the source asks them at once."""
+    """One question for all endpoints, because the source reads them in parallel, and one about replicas."""
     if config.jmx or config.jmx_files or config.jmx_ec2:
         yield Question("jmx", _ask)
         yield Question("jmx", partial(_ask_replicas, config))
 
 
 def _ask() -> Iterator[Answer]:
-    """A line for each that doesn't answer, and one for the others of a kind."""
-    silent: dict[str, str] = {}
+    """A line for each endpoint that does not respond, and one line per cluster and role for the others."""
+    failed: dict[str, str] = {}
     readings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     once = {"hour": last_full_hour().isoformat(), "partitions": "1", "samples": "1"}
     for row in _rows(Jmx(once).reader(SCHEMA)):
         if row["gap"]:
-            silent[row["resource"]] = row["gap"]
+            failed[row["resource"]] = row["gap"]
         else:
             readings[row["cluster"], row["role"]][row["resource"]] += 1
-    for resource, gap in silent.items():
-        cure = next((cure for reason, cure in _CURES.items() if reason in gap), None)
-        yield Answer("jmx", resource, problem=sentence(gap), cure=cure)
+    for resource, gap in failed.items():
+        action = next((action for problem, action in _ACTIONS.items() if problem in gap), None)
+        yield Answer("jmx", resource, problem=sentence(gap), action=action)
     for (cluster, role), of_kind in readings.items():
-        some = {resource: count for resource, count in of_kind.items() if resource not in silent}
-        if some:
-            told = f"{len(some)} answer, {min(some.values())} readings or more"
-            yield Answer("jmx", f"{role}s of {cluster}", told=told)
+        counts = [count for resource, count in of_kind.items() if resource not in failed]
+        if counts:
+            answer = f"{len(counts)} responded, at least {min(counts)} readings each"
+            yield Answer("jmx", f"{role}s of {cluster}", answer=answer)
 
 
 def _ask_replicas(config: Config) -> Iterator[Answer]:
     """A line for each endpoint of a Prometheus server whose `match` selects series more than once."""
     for resource, labels in replicas_of(config, last_full_hour()).items():
-        told = "; ".join(f"{label}: {', '.join(sorted(values))}" for label, values in sorted(labels.items()))
-        yield Answer("jmx", resource, told=f"`match` selects several replicas, each series is read once ({told})")
+        found = "; ".join(f"{label}: {', '.join(sorted(values))}" for label, values in sorted(labels.items()))
+        yield Answer("jmx", resource, answer=f"`match` selects several replicas; each series is read once ({found})")
 
 
 def _rows(reader: DataSourceReader) -> Iterator[dict[str, Any]]:

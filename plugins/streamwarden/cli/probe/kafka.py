@@ -1,5 +1,8 @@
-"""Kafka: what the principal may describe and read. What it may not describe brokers leave out in silence, so topics and
-groups are asked for by a name that none has: who may describe all hears that there is none, others are refused."""
+"""Kafka: which operations the principal is authorized for.
+
+Brokers omit topics and groups that the principal may not describe. The probe therefore describes a topic and a group
+that do not exist: with Describe on all, the broker answers that there is none; otherwise it denies the request.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,19 @@ from streamwarden.base.config import KafkaCluster, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.probe.result import Answer, Question, sentence
 
-NOBODYS = "streamwarden-asks-what-it-may-describe"
-NOT_ALLOWED = "not allowed"
+NONEXISTENT = "streamwarden-asks-what-it-may-describe"
+NOT_AUTHORIZED = "not authorized"
 _UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 _REFUSED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 )
-_UNREACHABLE = "look at bootstrap_servers, name resolution, security groups, and security.protocol of the listener"
+_UNREACHABLE = "check bootstrap_servers, name resolution, security groups, and security.protocol of the listener"
 
 
 def questions(clusters: list[KafkaCluster]) -> Iterator[Question]:
-    """One for each cluster."""
+    """One question for each cluster."""
     for cluster in clusters:
         yield Question(f"kafka {cluster.name}", partial(_ask, cluster))
 
@@ -46,17 +49,23 @@ def _ask(cluster: KafkaCluster) -> Iterator[Answer]:
         return
     except KafkaException as error:
         problem = sentence(connection.gap(error))
-        cure = "sasl.username and sasl.password of `client`" if "rejects the credentials" in problem else _UNREACHABLE
-        yield Answer(source, "Metadata", problem=problem, cure=cure)
+        action = (
+            "correct sasl.username and sasl.password of `client`"
+            if "rejects the credentials" in problem
+            else _UNREACHABLE
+        )
+        yield Answer(source, "Metadata", problem=problem, action=action)
         return
     topics = sorted(name for name, topic in metadata.topics.items() if topic.error is None)
-    yield Answer(source, "Metadata", told=f"{len(metadata.brokers)} brokers, {len(topics)} topics")
+    yield Answer(source, "Metadata", answer=f"{len(metadata.brokers)} brokers, {len(topics)} topics")
     admin = connection.admin
-    nobodys = TopicCollection([NOBODYS])
-    yield _answer(connection, "Describe on topics", "--topic '*'", partial(admin.describe_topics, nobodys))
-    yield _answer(connection, "Describe on groups", "--group '*'", partial(admin.describe_consumer_groups, [NOBODYS]))
-    for topic in [topic for topic in topics if not topic.startswith("__")][:1]:
-        one = [ConfigResource(ConfigResource.Type.TOPIC, topic)]
+    nonexistent = TopicCollection([NONEXISTENT])
+    yield _answer(connection, "Describe on topics", "--topic '*'", partial(admin.describe_topics, nonexistent))
+    yield _answer(
+        connection, "Describe on groups", "--group '*'", partial(admin.describe_consumer_groups, [NONEXISTENT])
+    )
+    for name in [name for name in topics if not name.startswith("__")][:1]:
+        one = [ConfigResource(ConfigResource.Type.TOPIC, name)]
         yield _answer(connection, "DescribeConfigs on topics", "--topic '*'", partial(admin.describe_configs, one))
     yield _log_dirs(connection, min(metadata.brokers))
     broker = [ConfigResource(ConfigResource.Type.BROKER, str(min(metadata.brokers)))]
@@ -73,8 +82,8 @@ def _answer(connection: Connection, asked: str, of: str, ask: Callable[..., dict
     except KafkaException as error:
         code = error.args[0].code()
         if code in _REFUSED:
-            cure = _acl(cluster, f"--operation {asked.split()[0]} {of}")
-            return Answer(source, asked, problem=NOT_ALLOWED, cure=cure)
+            action = _acl(cluster, f"--operation {asked.split()[0]} {of}")
+            return Answer(source, asked, problem=NOT_AUTHORIZED, action=action)
         if code not in _UNKNOWN:
             return Answer(source, asked, problem=sentence(connection.gap(error)))
     return Answer(source, asked)
@@ -85,16 +94,16 @@ def _log_dirs(connection: Connection, broker: int) -> Answer:
     source, asked = f"kafka {cluster.name}", "DescribeLogDirs"
     try:
         with second_client(cluster) as client:
-            [told] = client.describe_log_dirs(brokers=[broker])
+            [response] = client.describe_log_dirs(brokers=[broker])
     except CannotAsk as error:
-        return Answer(source, asked, problem=f"kafka-python, which is asked for it, can't: {error}")
-    if told["log_dirs"]:
+        return Answer(source, asked, problem=f"kafka-python cannot request log directories: {error}")
+    if response["log_dirs"]:
         return Answer(source, asked)
-    return Answer(source, asked, problem=NOT_ALLOWED, cure=_acl(cluster, "--operation Describe --cluster"))
+    return Answer(source, asked, problem=NOT_AUTHORIZED, action=_acl(cluster, "--operation Describe --cluster"))
 
 
 def _reads(connection: Connection, topics: list[str]) -> Iterator[Answer]:
-    """Whether the topics may be read whose records are: the brokers say it, nothing is read."""
+    """Whether the principal may read the topics that the sources read. Brokers report it; no record is read."""
     cluster, source = connection.cluster, f"kafka {connection.cluster.name}"
     names = StreamsTopics((), topics, load_config().jobs.changelog_patterns)
     wanted = [
@@ -113,20 +122,20 @@ def _reads(connection: Connection, topics: list[str]) -> Iterator[Answer]:
         except KafkaException as error:
             yield Answer(source, f"Read on {topic}", problem=sentence(connection.gap(error)))
             continue
-        if operations is None or AclOperation.READ in operations:  # None: a broker before 2.3 doesn't say
+        if operations is None or AclOperation.READ in operations:  # None: brokers before 2.3 do not report it
             may.append(topic)
             continue
         part = names.split(topic)
         is_prefix = part is not None and topic.startswith(f"{part.application_id}-")
         prefix = f"{shlex.quote(part.application_id)}- --resource-pattern-type prefixed" if part else ""
-        cure = _acl(cluster, f"--operation Read --topic {prefix if is_prefix else shlex.quote(topic)}")
-        yield Answer(source, f"Read on {topic}", problem=NOT_ALLOWED, cure=cure)
+        action = _acl(cluster, f"--operation Read --topic {prefix if is_prefix else shlex.quote(topic)}")
+        yield Answer(source, f"Read on {topic}", problem=NOT_AUTHORIZED, action=action)
     if may:
         yield Answer(source, f"Read on {may[0]}" + (f" and {len(may) - 1} more" if may[1:] else ""))
 
 
 def _acl(cluster: KafkaCluster, right: str) -> str:
-    """The command that grants it."""
+    """The command that grants a right, for example `--operation Read --topic orders`."""
     principal = shlex.quote(f"User:{cluster.client.get('sasl.username', 'STREAMWARDEN')}")
     return (
         f"kafka-acls.sh --bootstrap-server {cluster.bootstrap_servers} --command-config admin.properties --add"

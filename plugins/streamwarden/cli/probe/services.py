@@ -1,4 +1,4 @@
-"""Schema Registries, the tracker and the warehouse."""
+"""Schema Registries, trackers, and the warehouse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamwarden.tickets.sinks import open_sink
 
 
 def questions(config: Config) -> Iterator[Question]:
-    """One for each of them."""
+    """One question for each Schema Registry, for each tracker, and for the warehouse."""
     for cluster in config.kafka:
         if cluster.schema_registry:
             yield Question(f"schema registry of {cluster.name}", partial(_registry, cluster))
@@ -30,24 +30,24 @@ def _registry(cluster: KafkaCluster) -> Iterator[Answer]:
     try:
         registry = Registry(cluster)
         level, page = registry.compatibility(), next(registry.schemas(), [])
-        yield Answer(source, "GET /config", told=f"level {level}")
-        yield Answer(source, "GET /schemas", told=f"{len(page)} schemas in a page")
+        yield Answer(source, "GET /config", answer=f"level {level}")
+        yield Answer(source, "GET /schemas", answer=f"{len(page)} schemas in a page")
     except Refused as error:
         rejected = "rejects user and password" in str(error)
-        cure = "`user` and `password` of `schema_registry`; the user needs the right to read subjects and their level"
-        yield Answer(source, "GET /config, /schemas", problem=f"{error}", cure=cure if rejected else None)
+        action = "correct `user` and `password` of `schema_registry`; the user must be allowed to read subjects"
+        yield Answer(source, "GET /config, /schemas", problem=f"{error}", action=action if rejected else None)
     finally:
         if registry:
             registry.close()
 
 
 def _tracker(name: str, settings: Tracker) -> Iterator[Answer]:
-    source, asked = f"tracker {name}", "who we are, and where tickets go"
+    source, asked = f"tracker {name}", "login and project"
     try:
-        yield Answer(source, asked, told=open_sink(name, settings).check())
+        yield Answer(source, asked, answer=open_sink(name, settings).check())
     except StreamwardenError as error:
-        cure = f"what it needs stands in docs/tickets.md under {settings.kind}"
-        yield Answer(source, asked, problem=str(error), cure=cure)
+        action = f"see docs/tickets.md, section {settings.kind}, for the settings and rights that it needs"
+        yield Answer(source, asked, problem=str(error), action=action)
 
 
 def _warehouse(config: Config) -> Iterator[Answer]:
@@ -57,14 +57,15 @@ def _warehouse(config: Config) -> Iterator[Answer]:
         database, user, may_create = connection.exec_driver_sql(
             "select current_database(), current_user, has_database_privilege(current_database(), 'create')"
         ).one()
-    yield Answer("warehouse", "connect", told=f"PostgreSQL {version}")
+    yield Answer("warehouse", "connect", answer=f"PostgreSQL {version}")
     if may_create:
         yield Answer("warehouse", "create schemas")
     else:
-        cure = f'in psql, as its owner: grant create on database "{database}" to "{user}";'
-        yield Answer("warehouse", "create schemas", problem=f"{user} may not create schemas in it", cure=cure)
+        problem = f"user {user} may not create schemas in database {database}"
+        action = f'in psql, as the owner of the database: grant create on database "{database}" to "{user}";'
+        yield Answer("warehouse", "create schemas", problem=problem, action=action)
     try:
         require_migrated(warehouse)
         yield Answer("warehouse", "its tables")
     except StreamwardenError as error:
-        yield Answer("warehouse", "its tables", problem=str(error), cure="streamwarden migrate")
+        yield Answer("warehouse", "its tables", problem=str(error), action="streamwarden migrate")

@@ -15,29 +15,29 @@ from streamwarden.cli.shared import out
 
 
 def probe(config: Config) -> None:
-    """Asks every source of the config once and prints what they answered.
+    """Sends the probe's requests to every source of the config and prints a table of the answers.
 
     Raises:
-        StreamwardenError: something doesn't work.
+        StreamwardenError: at least one request failed.
     """
     asked = [*aws.questions(config.aws), *kafka.questions(config.kafka), *jvms.questions(config)]
     answers = ask_all([*asked, *services.questions(config)])
     _print(answers)
     if failed := sum(answer.problem is not None for answer in answers):
-        raise StreamwardenError(f"{failed} of {len(answers)} questions failed: see the lines in red.")
+        raise StreamwardenError(f"{failed} of {len(answers)} requests failed: see the lines in red.")
 
 
 def _print(answers: Sequence[Answer]) -> None:
     columns = (Column(name, overflow="fold") for name in ("source", "asked", "answer"))
     table = Table(*columns, box=None, pad_edge=False)
-    cures: dict[str, dict[str, None]] = {}
+    actions: dict[str, dict[str, None]] = {}
     for answer in answers:
-        told = f"[red]{escape(answer.problem)}[/]" if answer.problem else f"[green]{escape(answer.told)}[/]"
-        table.add_row(escape(answer.source), escape(answer.asked), told)
-        if answer.cure:
-            cures.setdefault(answer.cure, {})[answer.source] = None
+        cell = f"[red]{escape(answer.problem)}[/]" if answer.problem else f"[green]{escape(answer.answer)}[/]"
+        table.add_row(escape(answer.source), escape(answer.asked), cell)
+        if answer.action:
+            actions.setdefault(answer.action, {})[answer.source] = None
     out.print(table)
-    if cures:
-        out.print("\nTo mend it:")
-    for cure, sources in cures.items():
-        out.print(f"  {escape(', '.join(sources))}: {escape(cure)}", highlight=False, soft_wrap=True)
+    if actions:
+        out.print("\nTo fix this:")
+    for action, sources in actions.items():
+        out.print(f"  {escape(', '.join(sources))}: {escape(action)}", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The trackers; `contract` says what each can do. A kind's settings are its class in base/config/trackers.py."""
+"""Clients of trackers. `contract` defines their interface, base/config/trackers.py has the settings of each kind."""
 
 from importlib import import_module
 
@@ -7,6 +7,6 @@ from streamwarden.tickets.sinks.contract import Sink
 
 
 def open_sink(name: str, settings: Tracker) -> Sink:
-    """A tracker of the config: the class `Tracker` of the module that is called as its kind."""
+    """The client of a configured tracker: the class `Tracker` of the module with the name of its kind."""
     sink: Sink = import_module(f"{__name__}.{settings.kind}").Tracker(name, settings)
     return sink

@@ -1,4 +1,4 @@
-"""The sink without a tracker: prints tickets."""
+"""The sink that prints tickets, used without a tracker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLE = {"critical": "red", "warning": "yellow", "info": "cyan"}
 
 
 class Tracker:
-    """Prints tickets and stores nothing, so that none is ever found."""
+    """Prints tickets to the log of the task, and stores nothing."""
 
     remembers = False
     takes_files = False
@@ -27,26 +27,32 @@ class Tracker:
         self._console = Console()
 
     def check(self) -> str:
+        """Always works."""
         return "tickets are printed to the log of the task"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """None: nothing is stored."""
         return None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
+        """The ticket as given: nothing is stored."""
         return None
 
     def has(self, update: Update) -> bool:
+        """False: nothing is stored."""
         return False
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Prints a new ticket."""
         self._show(f"new, {issue_draft.severity}: {issue_draft.title}", issue_text(issue_draft), issue_draft.severity)
         return Issue(issue_draft.fingerprint[:12], None, "open")
 
     def update(self, update: Update) -> None:
+        """Prints a change of a ticket."""
         self._show(f"{update.action}: {update.key}", notification_text(update.notification), update.severity)
 
     def _show(self, heading: str, body: str, severity: str) -> None:
-        # Text, not markup: a resource may be called [bold].
+        # As text, not markup: the name of a resource can be [bold].
         self._console.print(
             Panel(Text(body.rstrip()), title=Text(heading), title_align="left", border_style=_STYLE.get(severity, ""))
         )

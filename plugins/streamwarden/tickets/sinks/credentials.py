@@ -1,4 +1,4 @@
-"""User and password of a tracker: out of the config, where they came from the environment, or an Airflow connection."""
+"""User and password of a tracker, from the config (that is, from the environment) or from an Airflow connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def login(name: str, settings: Credentials) -> tuple[str, str]:
 
 def _connection(name: str, connection_id: str) -> Any:
     try:
-        from airflow.sdk import Connection  # seconds, and only who names a connection needs it
+        from airflow.sdk import Connection  # takes seconds, so only if a connection is configured
     except ImportError:
         raise StreamwardenError(
             f"tickets.trackers.{name}.connection: there is no Airflow here, so no connection '{connection_id}': install"

@@ -1,7 +1,7 @@
 """GitHub issues over REST (version 2022-11-28), also GitHub Enterprise.
 
-An issue is found again by the label that all of ours have and the fingerprint in its text; a comment by its marker.
-Issues are listed, not searched: GitHub's search lags by minutes.
+An issue is identified by Streamwarden's label and the fingerprint in its text, a comment by its marker. Issues are
+listed, not searched, because GitHub's search lags by minutes.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class _Repository(BaseModel):
 
 
 class Tracker(IssueTracker[_Issue]):
-    """Files into one repository."""
+    """Client of one repository."""
 
     remembers = True
-    takes_files = False  # GitHub has no interface for pictures; the page behind the link shows the plot
+    takes_files = False  # GitHub has no API for uploading images; the finding's page shows the chart
     settles = SETTLES
 
     def __init__(self, name: str, settings: Github, network: Network = Network()) -> None:  # noqa: B008
@@ -79,13 +79,15 @@ class Tracker(IssueTracker[_Issue]):
         }
         self._api = Api(name, settings.url, network, headers=headers, secrets=(token,))
         self._may_file = False
-        self._is_app = token.startswith("ghs_")  # an app's token, which has rights and no role
+        self._is_app = token.startswith("ghs_")  # the token of a GitHub App has permissions, but no role
 
     def check(self) -> str:
+        """Checks credentials and permissions. Returns what works, in words."""
         repository = self._repository()
         return f"{repository.full_name}: permission to file and label issues"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """The newest issue with this fingerprint, open or closed; None: there is none."""
         wanted = {"state": "all", "labels": self._settings.label, "sort": "created", "direction": "desc"}
         for issue in self._api.pages(f"/repos/{self._settings.repository}/issues", _Issue, **wanted):
             if hidden(fingerprint) in (issue.body or ""):
@@ -93,6 +95,7 @@ class Tracker(IssueTracker[_Issue]):
         return None
 
     def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
         try:
             comments = self._api.pages(f"{_path(update.key)}/comments", _Comment)
             return any(hidden(update.marker) in (comment.body or "") for comment in comments)
@@ -100,8 +103,9 @@ class Tracker(IssueTracker[_Issue]):
             raise self._gone_or(update.key, error) from None
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Creates the issue and returns it."""
         if not self._may_file:
-            self._repository()  # without the right to label, GitHub files without label, and we wouldn't find it again
+            self._repository()  # without permission to label, GitHub drops the label, and the issue would not be found
             self._may_file = True
         issue = self._api.request(
             "POST",
@@ -119,6 +123,7 @@ class Tracker(IssueTracker[_Issue]):
         return self._issue_of(issue)
 
     def update(self, update: Update) -> None:
+        """Posts a change to the issue. Raises IssueGone if it no longer exists."""
         issue = self._get(update.key)
         if issue is None or not self._is_ours(issue, update.fingerprint):
             raise IssueGone(f"{update.key}: is not the ticket that was filed.")
@@ -142,7 +147,7 @@ class Tracker(IssueTracker[_Issue]):
             self._api.request("POST", f"{path}/comments", _Comment, json=body)
         except Refused as error:
             if not (issue.locked or error.status == 422 or "disabled" in error.message):
-                raise  # a right, or a limit: the next run tells it
+                raise  # a missing permission or a rate limit: the next run delivers it
             with self._warned_of(update.key, "the comment is left out"):
                 raise
 
@@ -150,7 +155,7 @@ class Tracker(IssueTracker[_Issue]):
         self._repository()
 
     def _repository(self) -> _Repository:
-        """The repository, if we may file there."""
+        """The repository, after checking that issues can be created in it."""
         name = self._settings.repository
         try:
             repository = self._api.get(f"/repos/{name}", _Repository)
@@ -173,13 +178,13 @@ class Tracker(IssueTracker[_Issue]):
         return self._api.get(_path(key), _Issue)
 
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
-        """410 is deleted; 404 is that too where the repository itself is seen."""
+        """410 means deleted; so does 404 if the repository is accessible."""
         if error.status == 404:
             self._repository()
         return IssueGone(f"{key}: was deleted.") if error.status in (404, 410) else error
 
     def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
-        body = issue.body or ""  # people may rewrite it
+        body = issue.body or ""  # people may edit it
         return hidden(fingerprint) in body or HIDDEN not in body
 
     def _issue_of(self, issue: _Issue) -> Issue:

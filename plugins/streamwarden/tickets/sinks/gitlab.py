@@ -1,6 +1,6 @@
-"""GitLab issues over REST (v4), of gitlab.com or a server of one's own.
+"""GitLab issues over REST (v4), on gitlab.com or a self-managed server.
 
-An issue is found again by the label that all of ours have and the fingerprint in its text; a note by its marker.
+An issue is identified by Streamwarden's label and the fingerprint in its text, a note by its marker.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.issues import IssueTracker
 from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
 
-TEXT_LIMIT = 900_000  # of 1,048,576 characters; notes hold 1,000,000
+TEXT_LIMIT = 900_000  # GitLab's limit is 1,048,576 characters, for notes 1,000,000
 TITLE_LIMIT = 255
-PLANNER = 15  # the least role that may edit and label issues; before GitLab 17.7 it was Reporter, 20
+PLANNER = 15  # lowest role that may edit and label issues; before GitLab 17.7 it was Reporter, 20
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class _Upload(BaseModel):
 
 
 class Tracker(IssueTracker[_Issue]):
-    """Files into one project."""
+    """Client of one project."""
 
     remembers = True
     takes_files = True
@@ -97,9 +97,11 @@ class Tracker(IssueTracker[_Issue]):
         self._path = f"/api/v4/projects/{quote(settings.project, safe='')}"
 
     def check(self) -> str:
+        """Checks credentials and permissions. Returns what works, in words."""
         return f"{self._project().path_with_namespace}: issues may be filed, edited and labelled"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """The newest issue with this fingerprint, open or closed; None: there is none."""
         wanted = {"labels": self._settings.label, "state": "all", "order_by": "created_at", "sort": "desc"}
         for issue in self._api.pages(f"{self._path}/issues", _Issue, **wanted):
             if hidden(fingerprint) in (issue.description or ""):
@@ -107,6 +109,7 @@ class Tracker(IssueTracker[_Issue]):
         return None
 
     def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
         try:
             notes = self._api.pages(f"{self._path}/issues/{update.key}/notes", _Note, sort="desc")
             return any(hidden(update.marker) in note.body for note in notes)
@@ -114,8 +117,9 @@ class Tracker(IssueTracker[_Issue]):
             raise self._gone_or(update.key, error) from None
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Creates the issue and returns it."""
         if not self._may_file:
-            self._project()  # below Planner, GitLab files without label, and we wouldn't find it again
+            self._project()  # below Planner, GitLab drops the label, and the issue would not be found
             self._may_file = True
         text = markdown(issue_draft.notification, issue_draft.fingerprint, TEXT_LIMIT)
         if issue_draft.plot_png and (picture := self._upload(issue_draft.plot_png)):
@@ -132,6 +136,7 @@ class Tracker(IssueTracker[_Issue]):
         return self._issue_of(issue)
 
     def update(self, update: Update) -> None:
+        """Posts a change to the issue. Raises IssueGone if it no longer exists."""
         issue = self._get(update.key)
         if issue is None or not self._is_ours(issue, update.fingerprint):
             raise IssueGone(f"{self._api.url}: issue {update.key} is not the ticket that was filed.")
@@ -166,7 +171,7 @@ class Tracker(IssueTracker[_Issue]):
         try:
             files = {"file": ("plot.png", png, "image/png")}
             return self._api.request("POST", f"{self._path}/uploads", _Upload, files=files).markdown
-        except StreamwardenError as error:  # a ticket without its picture is better than none
+        except StreamwardenError as error:  # a ticket without its chart is better than no ticket
             log.warning("no plot in GitLab: %s", error)
             return ""
 
@@ -190,7 +195,7 @@ class Tracker(IssueTracker[_Issue]):
         return project
 
     def _may_label(self, project: _Project) -> bool:
-        """Members through an invited group, and administrators, stand in neither of a project's two permissions."""
+        """The project's permissions list neither members through an invited group nor administrators."""
         roles = (project.permissions.project_access, project.permissions.group_access)
         if any(role.access_level >= PLANNER for role in roles if role):
             return True
@@ -198,7 +203,7 @@ class Tracker(IssueTracker[_Issue]):
         try:
             role = self._api.get(f"{self._path}/members/all/{user.id}", _Role)
         except Refused as error:
-            if error.status not in (403, 404):  # no member, or who is may not be seen
+            if error.status not in (403, 404):  # not a member, or members are not visible
                 raise
             return user.is_admin
         return user.is_admin or role.access_level >= PLANNER
@@ -213,11 +218,11 @@ class Tracker(IssueTracker[_Issue]):
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
         if error.status != 404:
             return error
-        self._project()  # 404 is also what isn't to be seen
+        self._project()  # 404 also means that the project is not visible
         return IssueGone(f"{self._api.url}: issue {key} was deleted.")
 
     def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
-        """People may rewrite the text and clear the labels. Its number alone is another issue's in another project."""
+        """People may edit text and labels. The number alone is not unique: another project has it too."""
         text = issue.description or ""
         if hidden(fingerprint) in text or HIDDEN in text:
             return hidden(fingerprint) in text
@@ -227,7 +232,7 @@ class Tracker(IssueTracker[_Issue]):
         settings = self._settings
         state: State | None = "open"
         if issue.moved_to_id is not None:
-            state = None  # closed here, and goes on elsewhere, where the token may see nothing
+            state = None  # closed here by the move; the token may have no access to the other project
         elif settings.wont_fix in issue.labels:
             state = "wont_fix"
         elif issue.state == "closed":

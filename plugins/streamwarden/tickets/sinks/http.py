@@ -1,6 +1,6 @@
 """HTTP requests to trackers.
 
-A read is repeated when it fails. A write is repeated only when it was surely not done (no connection, HTTP 429): a
+A failed read is retried. A write is retried only if it certainly had no effect (no connection, HTTP 429), because a
 request that timed out may still take effect. Redirects to other hosts are refused, so that credentials stay with their
 host. A response that does not match its schema counts as no response.
 """
@@ -29,7 +29,7 @@ from streamwarden.rendering.readable import clean, span
 from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
 
 TIMEOUT_SECONDS = 15
-"""For each step: to connect, and between two pieces of the answer."""
+"""Timeout of each step: to connect, and between two pieces of the response."""
 TOTAL_SECONDS = 30
 ATTEMPTS = 4
 PATIENCE_SECONDS = 90  # longest wait that a tracker may request
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Refused(StreamwardenError):
-    """The tracker refused the request: nothing was done."""
+    """The tracker rejected the request; it had no effect."""
 
     def __init__(self, line: str, status: int, message: str) -> None:
         super().__init__(line)
@@ -196,7 +196,7 @@ class Api:
         return _Again(why) if repeatable else Unsure(f"{self.url}: no clear response: {why}")
 
     def _beyond(self, why: str, repeatable: bool) -> Exception:
-        """To ask again would cost as much again."""
+        """A retry would have the same result."""
         return (TrackerDown if repeatable else Unsure)(f"{self.url}: {why}.")
 
     def _plain(self, text: str) -> str:

@@ -26,6 +26,7 @@ class IssueTracker(ABC, Generic[T]):
     """A tracker whose issues are read by key."""
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
+        """The issue with this key as it is now; None: it was deleted, or belongs to another finding."""
         issue = self._get(key)
         return self._issue_of(issue) if issue is not None and self._is_ours(issue, fingerprint) else None
 
@@ -57,7 +58,7 @@ class IssueTracker(ABC, Generic[T]):
 
     @abstractmethod
     def _require_permissions(self) -> None:
-        """Raises StreamwardenError where the user misses a permission that all issues need."""
+        """Raises StreamwardenError if the user does not have a permission that all issues need."""
 
     @abstractmethod
     def _read(self, key: str) -> T:
@@ -65,12 +66,12 @@ class IssueTracker(ABC, Generic[T]):
 
     @abstractmethod
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
-        """IssueGone where the refusal means that the issue was deleted, else the error to raise."""
+        """IssueGone if the rejection means that the issue was deleted, else the error to raise."""
 
     @abstractmethod
     def _is_ours(self, issue: T, fingerprint: str) -> bool:
-        """Whether it is the ticket of this finding."""
+        """Whether the issue is the ticket of this finding."""
 
     @abstractmethod
     def _issue_of(self, issue: T) -> Issue:
-        """As `deliver` and `listen` know it."""
+        """The issue as `Issue`, for `deliver` and `listen`."""

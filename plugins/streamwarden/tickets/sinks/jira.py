@@ -1,8 +1,8 @@
 """Jira: Cloud (REST v3) and Data Center (REST v2).
 
-An issue is known by its key; without one it is found again by the reference at the end of its description (or by a
-custom field), never by labels, which people edit. A comment is known by its last line. JQL lags behind writes, so what
-was sent without an answer is sent again only after a while (`settles`).
+An issue is identified by its key; if the key is unknown, by the reference at the end of its description (or a custom
+field), never by labels, because people edit them. A comment is identified by its last line. JQL lags behind writes, so
+a request without a response is sent again only after a while (`settles`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamwarden.tickets.sinks.jira_markup import adf, adf_text, fingerprints, 
 
 SUMMARY_LIMIT = 255
 PAGE = 100
-CANDIDATES = 10  # issues whose description names a fingerprint; those that quote it are none of ours
+CANDIDATES = 10  # issues with the fingerprint in their description; some may only quote it
 NEEDED = ("BROWSE_PROJECTS", "CREATE_ISSUES", "EDIT_ISSUES", "ADD_COMMENTS", "TRANSITION_ISSUES")
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class _Permissions(BaseModel):
 
 
 class Tracker(IssueTracker[_Issue]):
-    """Files into one project."""
+    """Client of one project."""
 
     remembers = True
     takes_files = True
@@ -115,6 +115,7 @@ class Tracker(IssueTracker[_Issue]):
         self._rest = f"/rest/api/{3 if settings.edition == 'cloud' else 2}"
 
     def check(self) -> str:
+        """Checks credentials and permissions. Returns what works, in words."""
         project = self._project()
         types = [kind.name for kind in project.issueTypes]
         if self._settings.issue_type not in types:
@@ -126,6 +127,7 @@ class Tracker(IssueTracker[_Issue]):
         return f"project {project.key}, type {self._settings.issue_type}: permission to file, edit, and close issues"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """The newest issue with this fingerprint, open or closed; None: there is none."""
         settings = self._settings
         known_by = f'description ~ "{fingerprint}"'
         if own := settings.fingerprint_field:
@@ -137,6 +139,7 @@ class Tracker(IssueTracker[_Issue]):
         return next((self._issue_of(issue) for issue in found if fingerprint in self._fingerprints(issue)), None)
 
     def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
         start = 0
         while True:
             path = f"{self._rest}/issue/{update.key}/comment"
@@ -151,6 +154,7 @@ class Tracker(IssueTracker[_Issue]):
                 return False
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Creates the issue and returns it."""
         settings = self._settings
         fields: dict[str, Any] = {
             "project": {"key": settings.project},
@@ -168,6 +172,7 @@ class Tracker(IssueTracker[_Issue]):
         return Issue(created.key, self._page(created.key), "open")
 
     def update(self, update: Update) -> None:
+        """Posts a change to the issue. Raises IssueGone if it no longer exists."""
         issue = self._get(update.key)
         if issue is None or not self._is_ours(issue, update.fingerprint):
             raise IssueGone(f"{self._page(update.key)}: is not the ticket that was filed.")
@@ -183,7 +188,7 @@ class Tracker(IssueTracker[_Issue]):
             self._api.request("POST", f"{path}/comment", _Comment, json=body)
 
     def _edit(self, issue: _Issue, update: Update) -> dict[str, Any]:
-        """Labels and priority that differ; single labels, so that what people set meanwhile stays."""
+        """Labels and priority that differ; labels are added and removed one by one, to keep those that people set."""
         settings, labels = self._settings, set(issue.fields.labels)
         leave = {*SEVERITIES} - {update.severity}
         if update.action == "reopen":
@@ -220,7 +225,7 @@ class Tracker(IssueTracker[_Issue]):
         path, header = f"{self._rest}/issue/{key}/attachments", {"X-Atlassian-Token": "no-check"}
         try:
             self._api.request("POST", path, list[Any], files={"file": ("plot.png", png, "image/png")}, headers=header)
-        except StreamwardenError as error:  # a ticket without its picture is better than none
+        except StreamwardenError as error:  # a ticket without its chart is better than no ticket
             log.warning("no plot at %s: %s", key, error)
 
     def _require_permissions(self, project: str | None = None) -> None:
@@ -246,7 +251,7 @@ class Tracker(IssueTracker[_Issue]):
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
         if error.status != 404:
             return error
-        self._project()  # 404 is also what isn't to be seen
+        self._project()  # 404 also means that the project is not visible
         return IssueGone(f"{self._page(key)}: was deleted.")
 
     def _fields(self) -> list[str]:
@@ -254,12 +259,12 @@ class Tracker(IssueTracker[_Issue]):
         return ["status", "resolution", "labels", "description", *([own] if own else [])]
 
     def _is_ours(self, issue: _Issue, fingerprint: str) -> bool:
-        """Its key is ours; only another finding's reference says that the key means another issue now."""
+        """The key identifies the issue, unless the issue has the reference of another finding."""
         found = self._fingerprints(issue)
         return fingerprint in found or not found
 
     def _fingerprints(self, issue: _Issue) -> set[str]:
-        """Of which findings it says that it is: at the end of its description, and in the field that is for that."""
+        """Fingerprints in an issue: at the end of its description, and in the custom field."""
         value = getattr(issue.fields, self._settings.fingerprint_field or "", None)
         found = fingerprints(adf_text(issue.fields.description))
         return found | ({value} if isinstance(value, str) and value else set())
@@ -287,5 +292,5 @@ class Tracker(IssueTracker[_Issue]):
 
 
 def _label(fingerprint: str) -> str:
-    """For people's own searches: we don't read it."""
+    """Label for searches by people; Streamwarden does not read it."""
     return f"streamwarden-{fingerprint[:32]}"

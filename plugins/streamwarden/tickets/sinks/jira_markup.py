@@ -1,4 +1,4 @@
-"""Notifications as Jira writes them: ADF (Atlassian Document Format, Cloud) and wiki markup (Data Center)."""
+"""Notifications in Jira's formats: ADF (Atlassian Document Format, Cloud) and wiki markup (Data Center)."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ Node = dict[str, Any]
 
 
 def adf(notification: Notification, marker: str) -> Node:
-    """A document; what we know it by again is its last line."""
+    """A notification as ADF; its last line is the reference that identifies it."""
     return _document(fitting(notification, lambda some: len(json.dumps(_document(some, marker))), LIMIT), marker)
 
 
 def adf_text(node: Any) -> str:
-    """The words of a document, for looking for a marker in it."""
+    """The plain text of an ADF document, to search for a marker."""
     if isinstance(node, list):
         return "\n".join(map(adf_text, node))
     return f"{node.get('text', '')}{adf_text(node.get('content') or [])}" if isinstance(node, dict) else str(node or "")
 
 
 def wiki(notification: Notification, marker: str) -> str:
-    """A text in wiki markup."""
+    """A notification in wiki markup."""
     return _wiki(fitting(notification, lambda some: len(_wiki(some, marker)), LIMIT), marker)
 
 
 def reference(marker: str) -> str:
-    """The line by which a text is known again."""
+    """The last line of a text, which identifies it."""
     return f"{_BEFORE_WORDS}{marker}"
 
 
 def fingerprints(text: str) -> set[str]:
-    """The fingerprints in a text's lines of reference; those of comments are longer."""
+    """The fingerprints in the reference lines of a text; the references of comments are longer."""
     return set(re.findall(rf"^{_BEFORE_WORDS}([0-9a-f]{{64}})\s*$", text, flags=re.MULTILINE))
 
 
@@ -124,8 +124,8 @@ def _wiki_link(link: Link) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that is only text. A backslash before a backslash would be a line break, and icons need no special
-    character: both become entities."""
+    """Text with all markup escaped. A double backslash would be a line break, and icons have no special character:
+    both become entities."""
     marks = [(match.start(), match[0]) for match in _ICON.finditer(text)]
     entities = dict(marks) | {at: "\\" for at, char in enumerate(text) if char == "\\"}
     parts = (f"&#{ord(entities[at])};" if at in entities else _SPECIAL.sub(r"\\\1", c) for at, c in enumerate(text))

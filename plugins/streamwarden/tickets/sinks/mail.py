@@ -1,7 +1,7 @@
-"""Mail: a ticket is a thread, held together by Message-ID and References.
+"""Mail: a ticket is a thread, linked by Message-ID and References.
 
-A mail server cannot be asked what it has. A mail without a clear answer is sent again under the same Message-ID, by
-which most mailboxes know that they have it.
+A mail server cannot be queried. A mail without a clear response is sent again with the same Message-ID, by which most
+mailboxes detect the duplicate.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from streamwarden.tickets.sinks.plain import issue_text, notification_text
 TIMEOUT_SECONDS = 30
 TEXT_LIMIT = 200_000
 Refusals = dict[str, tuple[int, bytes]]
-"""Recipients that a mail server refused while it took the mail for others; as smtplib has them."""
+"""Recipients that the mail server rejected while it accepted the mail for others; in smtplib's format."""
 
 log = logging.getLogger(__name__)
 
 
 class Post(Protocol):
-    """How a mail leaves."""
+    """The transport of mails."""
 
     def __call__(self, message: EmailMessage | None) -> Refusals | None:
-        """Connects, and sends the message if there is one; returns the recipients who were refused while others got
-        it. Raises what smtplib does."""
+        """Connects, and sends the message if there is one. Returns the rejected recipients, if the server accepted
+        others. Raises the errors of smtplib."""
 
 
 class Tracker:
@@ -58,22 +58,26 @@ class Tracker:
         self._refused: set[str] = set()
 
     def check(self) -> str:
+        """Logs in without sending a mail. Returns what works, in words."""
         self.send(None)
         return f"{self._settings.host} accepts the login; the first ticket shows whether it accepts mail"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """None: mail cannot be queried."""
         return None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
+        """The thread as given: mail cannot be queried."""
         return Issue(key, None, None)
 
     def has(self, update: Update) -> bool:
+        """False: mail cannot be queried."""
         return False
 
     def create(self, issue_draft: IssueDraft) -> Issue:
-        key = self._id(
-            f"{issue_draft.fingerprint[:32]}.{issue_draft.notification.hour:%Y%m%dT%H}"
-        )  # a later ticket is a thread of its own
+        """Sends the first mail of a thread."""
+        # With the hour, because a later ticket of the finding is another thread.
+        key = self._id(f"{issue_draft.fingerprint[:32]}.{issue_draft.notification.hour:%Y%m%dT%H}")
         message = self._message(
             key, "create", f"[Streamwarden] {issue_draft.title}", issue_draft.severity, issue_draft.notification
         )
@@ -84,6 +88,7 @@ class Tracker:
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:
+        """Sends a mail to the thread."""
         subject = f"Re: [Streamwarden] {update.title}"
         message = self._message(self._id(update.marker), update.action, subject, update.severity, update.notification)
         message["In-Reply-To"] = message["References"] = update.key
@@ -104,7 +109,7 @@ class Tracker:
         return message
 
     def send(self, message: EmailMessage | None) -> int:
-        """Sends a mail, None only logs in; returns how many recipients got it.
+        """Sends a mail; None: only logs in. Returns the number of recipients that the server accepted.
 
         What one of them got is delivered: a warning names the others once.
         """
@@ -161,19 +166,19 @@ class Tracker:
 
 
 def new_mail() -> EmailMessage:
-    """An empty mail that leaves message ids as they are: Python encodes long ones, and no mailbox knows those again.
+    """An empty mail that does not encode message ids: Python encodes long ones, and mailboxes do not decode them.
 
     `In-Reply-To` and `References` take one id (cpython #79986).
     """
     headers = HeaderRegistry()
     for name in ("in-reply-to", "references"):
-        headers.map_to_type(name, MessageIDHeader)  # type: ignore[arg-type]  # it is mixed into BaseHeader there
+        headers.map_to_type(name, MessageIDHeader)  # type: ignore[arg-type]  # the registry mixes it into BaseHeader
     return EmailMessage(policy.EmailPolicy(header_factory=headers))
 
 
 @contextmanager
 def hung_up(smtp: smtplib.SMTP) -> Iterator[smtplib.SMTP]:
-    """A connection, left at the end. What was taken stays taken, however the server says goodbye."""
+    """Closes a connection at the end. Errors on QUIT are ignored, because the mail was already accepted."""
     try:
         yield smtp
     finally:
@@ -183,7 +188,7 @@ def hung_up(smtp: smtplib.SMTP) -> Iterator[smtplib.SMTP]:
 
 
 def refusals(key: str, refused: Refusals) -> str:
-    """One line for recipients who were refused while others got the mail: `key` of the config names them."""
+    """One line about rejected recipients; `key` is the config key that lists them."""
     recipients = (
         f"{who} ({code} {clean(why.decode(errors='replace'))})" for who, (code, why) in sorted(refused.items())
     )

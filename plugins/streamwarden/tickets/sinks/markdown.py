@@ -1,4 +1,4 @@
-"""Notifications as GitHub's and GitLab's Markdown. External text is never markup, a mention, or an action."""
+"""Notifications in the Markdown of GitHub and GitLab. External text is escaped: no markup, mentions, or actions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def markdown(notification: Notification, marker: str, limit: int) -> str:
 
 
 def hidden(marker: str) -> str:
-    """A marker as pages don't show it."""
+    """A marker as an HTML comment, which pages do not show."""
     return f"{HIDDEN}{marker} -->"
 
 
 def escaped(text: str) -> str:
-    """Text that is only text."""
+    """Text with all markup escaped."""
     return _BEGINS.sub(r"\1\\", _SPECIAL.sub(r"\\\1", _CALLS.sub(rf"\1{_WORD_JOINER}", text)))
 
 

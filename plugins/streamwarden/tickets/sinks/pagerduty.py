@@ -1,8 +1,8 @@
-"""PagerDuty: incidents by the Events API v2; notes, and what people did, by the REST API where a token is given.
+"""PagerDuty: incidents by the Events API v2; with a token, notes and people's responses by the REST API.
 
-An incident is known by its dedup key, which is the fingerprint's: the same event twice is one incident. PagerDuty
-can't reopen: what comes back is a new incident of the same key. A resolving event has no text: without a token, why a
-ticket is closed is not delivered, nor are comments on a closed one.
+An incident is identified by its dedup key, which is derived from the fingerprint: a repeated event creates no second
+incident. PagerDuty cannot reopen: a finding that fires again is a new incident with the same key. An event that
+resolves has no text: without a token, the reason of closing and comments on closed incidents are not delivered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamwarden.tickets.sinks.http import Api, Network, Refused
 from streamwarden.tickets.sinks.plain import notification_text
 
 SUMMARY_LIMIT = 1024
-TEXT_LIMIT = 100_000  # of an event's 512 KB; a character may take four bytes
+TEXT_LIMIT = 100_000  # an event has at most 512 KB, a character up to four bytes
 NOTE_LIMIT = 25_000
 STATES: dict[str, State] = {"triggered": "open", "acknowledged": "acknowledged", "resolved": "closed"}
 _BEFORE = "streamwarden-"
@@ -54,7 +54,7 @@ class _NewNote(BaseModel):
 
 
 class Tracker:
-    """Sends events to one integration of a service."""
+    """Client of one integration of a service."""
 
     takes_files = False
     settles = SETTLES
@@ -74,22 +74,26 @@ class Tracker:
         self.remembers = self._rest is not None
 
     def check(self) -> str:
+        """Checks credentials and permissions. Returns what works, in words."""
         if self._rest is None:
             return "events cannot be tested without an incident; without `api_token` responses of people are not read"
         self._rest.get("/incidents", _Incidents, limit=1)
         return "incidents can be read; events cannot be tested without an incident"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """The newest incident with this fingerprint, open or closed; None: there is none."""
         incident = self._newest(_key(fingerprint))
         return self._issue_of(incident) if incident else None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
+        """The incident with this key as it is now; None: it was deleted, or belongs to another finding."""
         if key != _key(fingerprint):
             return None
-        incident = self._newest(key)  # events are worked off later than they are taken: none isn't deleted
+        incident = self._newest(key)  # events are processed with a delay, so a missing incident may not exist yet
         return self._issue_of(incident) if incident else Issue(key, None, None)
 
     def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
         self._require_ours(update)
         incident = self._newest(update.key)
         if self._rest is None or incident is None:
@@ -100,11 +104,13 @@ class Tracker:
         return any(update.marker in note.content for note in notes)
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Creates the incident and returns it."""
         key = _key(issue_draft.fingerprint)
         self._trigger(key, issue_draft.title, issue_draft.severity, issue_draft.notification, issue_draft.fingerprint)
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:
+        """Posts a change to the incident. Raises IssueGone if it no longer exists."""
         self._require_ours(update)
         incident = self._newest(update.key)
         if self._rest is not None and incident is None:
@@ -116,7 +122,7 @@ class Tracker:
         elif update.action == "reopen" or (self._rest is None and update.is_open):
             self._trigger(update.key, update.title, update.severity, update.notification, update.marker)
         elif incident is not None and incident.status != "resolved":
-            self._trigger(update.key, update.title, update.severity, None, update.marker)  # for its severity
+            self._trigger(update.key, update.title, update.severity, None, update.marker)  # updates the severity
         if update.answer == "acknowledged" and update.is_open:
             self._send({"event_action": "acknowledge", "dedup_key": update.key})
         if self._rest is not None and incident is not None and update.action != "reopen":

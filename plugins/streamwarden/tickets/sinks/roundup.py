@@ -1,8 +1,8 @@
 """Roundup over its REST API (2.x, classic template).
 
-A ticket is found again by the Message-ID of its first message, which holds the fingerprint; a comment by its own.
-People answer in the tracker: status `in-progress` acknowledges, `deferred` snoozes, the keyword `wont-fix` ends it for
-ever, `resolved` closes it.
+A ticket is identified by the Message-ID of its first message, which contains the fingerprint; a comment by its own.
+People respond in the tracker: the status `in-progress` acknowledges, `deferred` snoozes, `resolved` closes; the keyword
+`wont-fix` closes permanently.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ CLOSED, SNOOZED, REOPENED, WORKED_ON = ("resolved", "done-cbb"), "deferred", "un
 ANSWERED = {"acknowledged": WORKED_ON, "snoozed": SNOOZED}
 STATES: dict[str, State] = {**dict.fromkeys(CLOSED, "closed"), SNOOZED: "snoozed", WORKED_ON: "acknowledged"}
 WONT_FIX = "wont-fix"
-CONFLICTS = 5  # how often someone else may edit an issue while we do
+CONFLICTS = 5  # retries after edit conflicts
 
 
 class _Passing(Exception):
-    """The tracker stumbled (5xx, 429): worth another try."""
+    """A temporary error (5xx, 429), worth a retry."""
 
 
 class _Conflict(Exception):
-    """The issue was edited since we read it."""
+    """The issue was edited since it was read."""
 
 
 class _Refused(StreamwardenError):
-    """The tracker refused the request."""
+    """The tracker rejected the request."""
 
 
 def _give_up(state: RetryCallState) -> None:
@@ -57,7 +57,7 @@ def _give_up(state: RetryCallState) -> None:
 
 
 class Tracker:
-    """Files into one Roundup tracker."""
+    """Client of one Roundup tracker."""
 
     remembers = True
     takes_files = True
@@ -71,17 +71,19 @@ class Tracker:
             seconds=TOTAL_SECONDS,
             auth=(self._user, password),
             timeout=TIMEOUT_SECONDS,
-            # Roundup's guard against forged requests wants all three on writes.
+            # Roundup's CSRF protection requires all three headers on writes.
             headers={"X-Requested-With": "rest", "Origin": self.url, "Referer": f"{self.url}/"},
         )
 
     def check(self) -> str:
+        """Checks credentials and permissions. Returns what works, in words."""
         self._ask("GET", "/issue", params={"@page_size": "1", "@fields": "status,keyword"})
         self._ask("GET", "/msg", params={"@page_size": "1", "@fields": "messageid"})
         return "issues and messages can be read; the first ticket shows whether filing is permitted"
 
     def find(self, fingerprint: str) -> Issue | None:
-        # Two questions: the API doesn't search issues by a property of their messages.
+        """The newest issue with this fingerprint, open or closed; None: there is none."""
+        # Two requests, because the API cannot search issues by a property of their messages.
         messages = self._messages(_message_id(fingerprint))
         if not messages:
             return None
@@ -90,6 +92,7 @@ class Tracker:
         return self._issue(issues[0]) if issues else None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
+        """The issue with this key as it is now; None: it was deleted, or belongs to another finding."""
         ours = set(self._messages(_message_id(fingerprint)))
         wanted = {"@fields": "status,keyword,messages", "@verbose": "2", "id": key}
         found = self._ask("GET", "/issue", params=wanted)["collection"]
@@ -99,10 +102,12 @@ class Tracker:
         return self._issue(issue)
 
     def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
         issue = self._ask("GET", f"/issue/{update.key}", params={"@verbose": "0"})
         return not set(self._messages(_message_id(update.marker))).isdisjoint(map(str, issue["attributes"]["messages"]))
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Creates the issue and returns it."""
         message = self._add_message(_message_id(issue_draft.fingerprint), issue_text(issue_draft))
         issue: dict[str, Any] = {
             "title": issue_draft.title,
@@ -116,7 +121,7 @@ class Tracker:
         try:
             key = self._ask("POST", f"/issue/@poe/{token}", json=issue)["id"]
         except _Refused as refusal:
-            # A token is used up by the first request that arrives: an answer lost on the way looks like this.
+            # A token is valid for one request, so this error also follows a request with a lost response.
             found = self.find(issue_draft.fingerprint) if "POE token" in str(refusal) else None
             if found is None:
                 raise
@@ -124,6 +129,7 @@ class Tracker:
         return Issue(str(key), f"{self.url}/issue{key}", "open")
 
     def update(self, update: Update) -> None:
+        """Posts a change to the issue. Raises IssueGone if it no longer exists."""
         ours = set(self._messages(_message_id(update.fingerprint)))
         marker = _message_id(update.marker)
         message = None
@@ -153,14 +159,15 @@ class Tracker:
         )
 
     def _messages(self, message_id: str) -> list[str]:
-        """Ids of the messages with this Message-ID, oldest first; a lost answer may have left one without issue."""
+        """Ids of the messages with this Message-ID, oldest first. After a lost response, one may have no issue."""
         found = self._ask("GET", "/msg", params={"messageid:": message_id, "@sort": "id"})["collection"]
         return [str(message["id"]) for message in found]
 
     def _add_message(self, message_id: str, text: str) -> str:
         summary = text.strip().splitlines()[0][:200]
         fields = {"content": text, "messageid": message_id, "summary": summary, "type": "text/plain"}
-        fields |= {"author": self._user, "date": "."}  # `.` is now; without them the page shows neither
+        # `.` is the current time. Without these fields, the page shows neither author nor date.
+        fields |= {"author": self._user, "date": "."}
         return str(self._ask("POST", "/msg", json=fields)["id"])
 
     def _add_file(self, name: str, png: bytes) -> str:
@@ -194,7 +201,7 @@ class Tracker:
             raise TrackerDown(f"{self.url}: there is no Roundup REST API (HTTP {answer.status_code}).")
         if "data" not in body:
             message = " ".join(str(body.get("error", {}).get("msg", "no message given")).split())
-            # Retired is Roundup's word for deleted: it may still be read, but not changed.
+            # Roundup calls deleted items retired: they can be read, but not changed.
             if answer.status_code == 404 or "is retired" in message:
                 raise IssueGone(f"{self.url}: {method} {path}: {message}")
             raise _Refused(f"{self.url}: {method} {path.partition('/@')[0]}: {message} (HTTP {answer.status_code})")

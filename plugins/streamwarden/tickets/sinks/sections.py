@@ -18,7 +18,7 @@ from streamwarden.tickets.sinks.contract import Notification
 
 @dataclass(frozen=True)
 class Link:
-    """`before: title (after)`, where the title leads to the address."""
+    """`before: title (after)`, with a link on the title."""
 
     before: str
     title: str
@@ -28,17 +28,17 @@ class Link:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a notification; what it has comes in this order."""
+    """A section of a notification; the fields are in display order."""
 
     heading: str = ""
     lines: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
     are_ordered: bool = False
-    """Whether the items are steps, to be numbered."""
+    """Whether the items are numbered steps."""
     commands: tuple[str, ...] = ()
-    """Lines to paste into a shell, as they are."""
+    """Shell commands, one per line."""
     metrics: tuple[tuple[str, str], ...] = ()
-    """Labels and texts; an entry of a list has no label but for the first."""
+    """Labels and values; of the entries of a list, only the first has a label."""
     links: tuple[Link, ...] = ()
 
 

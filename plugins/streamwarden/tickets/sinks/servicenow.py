@@ -1,7 +1,7 @@
-"""ServiceNow: incidents, by the Table API.
+"""ServiceNow incidents by the Table API.
 
-An incident is found again by its correlation id, which is the fingerprint; a work note by its last line. State and note
-are one request.
+An incident is identified by its correlation id, which is the fingerprint, a work note by its last line. State and note
+are set by one request.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _Journal(BaseModel):
 
 
 class Tracker(IssueTracker[_Incident]):
-    """Files into one instance."""
+    """Client of one instance."""
 
     remembers = True
     takes_files = True
@@ -88,15 +88,18 @@ class Tracker(IssueTracker[_Incident]):
         )
 
     def check(self) -> str:
+        """Checks credentials and permissions. Returns what works, in words."""
         self._require_table()
         return "incidents can be read; the first ticket shows whether filing is permitted"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """The newest incident with this fingerprint, open or closed; None: there is none."""
         query = f"correlation_id={fingerprint}^ORDERBYDESCsys_created_on"
         found = self._api.get(TABLE, _Many, sysparm_query=query, sysparm_limit=1, sysparm_fields=FIELDS).result
         return self._issue_of(found[0]) if found else None
 
     def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
         asked = {"sysparm_fields": "work_notes", "sysparm_display_value": "all"}
         try:
             notes = self._api.get(f"{TABLE}/{_id(update.key)}", _Journal, **asked).result.work_notes
@@ -105,6 +108,7 @@ class Tracker(IssueTracker[_Incident]):
         return _reference(update.marker) in (notes.display_value or "")
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Creates the incident and returns it."""
         values: dict[str, Any] = {
             "short_description": issue_draft.title[:TITLE_LIMIT],
             "description": notification_text(issue_draft.notification, TEXT_LIMIT),
@@ -122,6 +126,7 @@ class Tracker(IssueTracker[_Incident]):
         return self._issue_of(incident)
 
     def update(self, update: Update) -> None:
+        """Posts a change to the incident. Raises IssueGone if it no longer exists."""
         incident = self._get(update.key)
         if incident is None or not self._is_ours(incident, update.fingerprint):
             raise IssueGone(f"{self._api.url}: {update.key} is not the incident that was filed.")
@@ -137,8 +142,8 @@ class Tracker(IssueTracker[_Incident]):
             values["state"] = WORKED_ON
         elif update.action == "reopen":
             if incident.state in (CLOSED, CANCELED):
-                raise IssueGone(f"{self._api.url}: {update.key} is closed for good.")
-            values["state"] = NEW  # whether somebody works on it again is for them to say
+                raise IssueGone(f"{self._api.url}: {update.key} is closed permanently.")
+            values["state"] = NEW  # people set In Progress themselves
         asked = {"sysparm_fields": FIELDS}
         try:
             self._api.request("PATCH", f"{TABLE}/{incident.sys_id}", _One, json=values, params=asked)
@@ -156,7 +161,7 @@ class Tracker(IssueTracker[_Incident]):
         header = {"Content-Type": "image/png"}
         try:
             self._api.request("POST", "/api/now/attachment/file", object, params=asked, content=png, headers=header)
-        except StreamwardenError as error:  # a ticket without its picture is better than none
+        except StreamwardenError as error:  # a ticket without its chart is better than no ticket
             log.warning("no plot in ServiceNow: %s", error)
 
     def _require_table(self) -> None:
@@ -171,11 +176,11 @@ class Tracker(IssueTracker[_Incident]):
     def _gone_or(self, key: str, error: Refused) -> StreamwardenError:
         if error.status != 404:
             return error
-        self._require_table()  # 404 is also what isn't to be seen
+        self._require_table()  # 404 also means that the table is not visible
         return IssueGone(f"{self._api.url}: {key} was deleted.")
 
     def _is_ours(self, incident: _Incident, fingerprint: str) -> bool:
-        """A sys_id is one incident's for ever: only the fingerprint of another finding says that it isn't ours."""
+        """A sys_id is never reused, so only the fingerprint of another finding shows that the incident is not ours."""
         return incident.correlation_id == fingerprint or not re.fullmatch("[0-9a-f]{64}", incident.correlation_id)
 
     def _issue_of(self, incident: _Incident) -> Issue:

@@ -1,7 +1,7 @@
 """Slack: a ticket is a message, and updates are replies in its thread. Both carry metadata that identifies them.
 
-Slack has no idempotency keys, and its history is read, not searched. The mark `white_check_mark` on the message says
-that it is closed; people acknowledge with `eyes`.
+Slack has no idempotency keys, and its history is read, not searched. The reaction `white_check_mark` marks a closed
+ticket; people acknowledge with `eyes`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import Api, Network
 from streamwarden.tickets.sinks.sections import Link, Section, fitting
 
-TEXT_LIMIT = 4000  # what Slack recommends; it cuts at 40,000
+TEXT_LIMIT = 4000  # Slack's recommendation; it truncates at 40,000
 LOOK_BACK = timedelta(days=14)
 PAGE = 200
 TICKET, CHANGE = "streamwarden_ticket", "streamwarden_change"
@@ -42,7 +42,7 @@ DOWN = ("invalid_auth", "not_authed", "token_revoked", "token_expired", "account
         "not_in_channel", "is_archived", "missing_scope")  # fmt: skip
 LOCKED = ("restricted_action_thread_locked", "cannot_reply_to_message", "thread_locked", "too_many_reactions",
           "too_many_emoji")  # fmt: skip
-"""Errors that concern one message: the reply or reaction is left out."""
+"""Errors of a single message: its reply or reaction is skipped."""
 ACTIONS = {
     "not_in_channel": "invite the app: /invite @streamwarden",
     "channel_not_found": "check `channel` (an id, C…), and invite the app",
@@ -74,7 +74,7 @@ class _Message(BaseModel):
     reactions: list[_Reaction] = []
 
     def is_marked(self, kind: str, key: str, value: str) -> bool:
-        """Whether it is ours and carries this."""
+        """Whether the message has Streamwarden's metadata with this value."""
         found = self.metadata
         return found is not None and found.event_type == kind and found.event_payload.get(key) == value
 
@@ -99,7 +99,7 @@ class _Identity(_Answer):
 
 
 class Tracker:
-    """Writes into one channel, as an app."""
+    """Client of one channel, as a Slack app."""
 
     remembers = True
     takes_files = False
@@ -115,11 +115,13 @@ class Tracker:
         self._site: str | None = None
 
     def check(self) -> str:
+        """Checks credentials and permissions. Returns what works, in words."""
         identity = self._read("auth.test", _Identity)
         self._read("conversations.history", _Messages, channel=self._settings.channel, limit=1)
         return f"{identity.user} reads channel {self._settings.channel}; the first ticket shows whether it may write"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """The newest message with this fingerprint, open or closed; None: there is none."""
         oldest = f"{(self._now() - LOOK_BACK).timestamp():.6f}"
         for message in self._pages("conversations.history", oldest=oldest):
             if message.is_marked(TICKET, "fingerprint", fingerprint):
@@ -127,6 +129,7 @@ class Tracker:
         return None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
+        """The message with this key as it is now; None: it was deleted, or belongs to another finding."""
         try:
             message = next(self._pages("conversations.replies", ts=_ts(key)), None)
         except IssueGone:
@@ -136,21 +139,24 @@ class Tracker:
         return self._issue_of(key, message)
 
     def has(self, update: Update) -> bool:
+        """Whether the tracker has this change already."""
         messages = self._pages("conversations.replies", ts=_ts(update.key))
         return any(message.is_marked(CHANGE, "marker", update.marker) for message in messages)
 
     def create(self, issue_draft: IssueDraft) -> Issue:
+        """Creates the message and returns it."""
         title = f"{ICONS[issue_draft.severity]} *{escaped(issue_draft.title)}*"
         payload = {
             "fingerprint": issue_draft.fingerprint,
             "detector": issue_draft.detector,
             "resource_name": issue_draft.resource_name[:200],
         }
-        self._address()  # asked before the deed, so that nothing fails after it
+        self._address()  # before the post, so that nothing fails after it
         posted = self._post(mrkdwn(issue_draft.notification, title), TICKET, payload)
         return self._issue_of(f"{posted.channel}/{posted.ts}", _Message(ts=str(posted.ts)))
 
     def update(self, update: Update) -> None:
+        """Posts a change to the message. Raises IssueGone if it no longer exists."""
         if self.look(update.key, update.fingerprint) is None:
             raise IssueGone(f"{update.key}: is not the message that was posted.")
         if update.action in ("close", "reopen"):
@@ -161,9 +167,9 @@ class Tracker:
         self._post(mrkdwn(update.notification, title), CHANGE, {"marker": update.marker}, thread_ts=_ts(update.key))
 
     def _warn_if_locked(self, key: str, answer: _Answer) -> None:
-        """Slack would refuse it in every run, and with it all that is still to come."""
+        """Logs an error that would repeat in every run and block all later changes."""
         if answer.error in LOCKED:
-            log.warning("%s: %s: %s: it is left out", self._api.url, key, answer.error)
+            log.warning("%s: %s: %s: the update was skipped", self._api.url, key, answer.error)
 
     def _mark(self, key: str, name: str, *, is_there: bool) -> None:
         channel, _, ts = key.partition("/")
@@ -218,13 +224,13 @@ class Tracker:
 
 
 def mrkdwn(notification: Notification, title: str) -> str:
-    """A notification in Slack's own markup."""
+    """A notification in Slack's mrkdwn."""
     parts = fitting(notification, lambda some: len(_text(some, title)), TEXT_LIMIT)
     return _text(parts, title)
 
 
 def escaped(text: str) -> str:
-    """Text that calls nobody and leads nowhere. Its stars and underscores are not worth more."""
+    """Text without mentions and links. Asterisks and underscores are not escaped."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -1,6 +1,6 @@
-"""Any service that takes JSON: each change is one signed POST, and the same change always has the same key.
+"""Webhooks: each change is one signed POST of JSON, and the same change always has the same key.
 
-Nothing can be asked, so what was sent without an answer is sent again: by `Idempotency-Key` the receiver knows it.
+The service cannot be queried, so a request without a response is sent again; `Idempotency-Key` identifies duplicates.
 `X-Streamwarden-Signature: t=<Unix time>,v1=<hex>` is the HMAC-SHA256 of `<Unix time>.<body>`.
 """
 
@@ -22,7 +22,7 @@ TEXT_LIMIT = 50_000
 
 
 class Tracker:
-    """Posts to one address."""
+    """Client of one URL."""
 
     remembers = False
     takes_files = False
@@ -36,19 +36,25 @@ class Tracker:
         self._api = Api(name, settings.url, network, secrets=(self._secret,))
 
     def check(self) -> str:
+        """Returns a sentence: without a ticket, nothing can be tested."""
         return "cannot be tested without a ticket"
 
     def find(self, fingerprint: str) -> Issue | None:
+        """None: the service cannot be queried."""
         return None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
+        """The ticket as given: the service cannot be queried."""
         return Issue(key, None, None)
 
     def has(self, update: Update) -> bool:
+        """False: the service cannot be queried."""
         return False
 
     def create(self, issue_draft: IssueDraft) -> Issue:
-        key = f"{issue_draft.fingerprint[:32]}-{issue_draft.notification.hour:%Y%m%dT%H}"  # a later ticket of the finding has another one
+        """Posts a new ticket. Its key is derived from the finding and the hour."""
+        # With the hour, because a later ticket of the finding has another key.
+        key = f"{issue_draft.fingerprint[:32]}-{issue_draft.notification.hour:%Y%m%dT%H}"
         resource = {"detector": issue_draft.detector, "resource_name": issue_draft.resource_name}
         self._post(
             "create",
@@ -63,6 +69,7 @@ class Tracker:
         return Issue(key, None, "open")
 
     def update(self, update: Update) -> None:
+        """Posts a change of a ticket."""
         finding = update.notification.finding
         resource = {"detector": finding.detector, "resource_name": finding.resource_name} if finding else {}
         self._post(
@@ -77,15 +84,15 @@ class Tracker:
         )
 
     def _post(
-        self, action: str, key: str, marker: str, fingerprint: str, title: str, severity: str, notification: Notification,
-        resource: dict[str, str],
+        self, action: str, key: str, marker: str, fingerprint: str, title: str, severity: str,
+        notification: Notification, resource: dict[str, str],
     ) -> None:  # fmt: skip
         finding = notification.finding
         values = {
             "action": action, "key": key, "id": marker, "fingerprint": fingerprint, "title": title,
             "severity": severity, "owner": (finding.resource.owner if finding else None) or "", "detector": "",
-            "resource_name": "",
-            "text": notification_text(notification, TEXT_LIMIT), "url": notification.url, "hour": notification.hour.isoformat(), **resource,
+            "resource_name": "", "text": notification_text(notification, TEXT_LIMIT), "url": notification.url,
+            "hour": notification.hour.isoformat(), **resource,
         }  # fmt: skip
         body = json.dumps(_filled(self._settings.body, values) if self._settings.body else values).encode()
         at = str(int(self._now().timestamp()))
@@ -99,7 +106,7 @@ class Tracker:
 
 
 def _filled(template: Any, values: dict[str, str]) -> Any:
-    """The template with `{name}` replaced in its texts; what else stands in braces stays."""
+    """The template with `{name}` replaced in all strings; unknown names stay unchanged."""
     if isinstance(template, dict):
         return {key: _filled(value, values) for key, value in template.items()}
     if isinstance(template, list):

@@ -1,13 +1,12 @@
-// Two things a page can't do by itself when Airflow shows it in its frame: look like Airflow (light or dark is chosen
-// there), and follow links that leave the frame, to tickets and to Airflow itself (the frame's sandbox forbids it;
-// Airflow's own document may).
+// For pages in Airflow's iframe: follows Airflow's light or dark theme, and opens links that leave the frame (to tickets
+// and to Airflow) through Airflow's document, because the sandbox of the frame forbids it.
 "use strict";
 (() => {
   let airflow;
   try {
     airflow = window.parent !== window && window.parent.document.documentElement;
   } catch {
-    return; // not Airflow's frame
+    return; // not in Airflow's iframe
   }
   if (!airflow) return;
   const own = document.documentElement;

@@ -161,5 +161,5 @@ def test_what_was_surely_not_sent_is_told_from_what_may_have_been(
 
 @pytest.mark.parametrize("values", [{"password": "p"}, {"host": "mail.acme.example"}])
 def test_without_encryption_only_to_this_machine_and_without_password(values: dict[str, str]) -> None:
-    with pytest.raises(ValidationError, match="`security: none` is for a server on this machine, without password"):
+    with pytest.raises(ValidationError, match="`security: none` is allowed only for localhost, and without password"):
         Mail(**{**SETTINGS, "security": "none", **values})

@@ -36,7 +36,7 @@ def test_closing_sets_code_and_notes_and_what_comes_back_is_new() -> None:
     assert incident["state"] == "1", "that somebody works on it isn't for us to say"
     team.sink.update(change(issue.key, "close", "No.", "m3", is_wont_fix=True))
     assert incident["state"] == "8"
-    with pytest.raises(IssueGone, match="is closed for good"):
+    with pytest.raises(IssueGone, match="is closed permanently"):
         team.sink.update(change(issue.key, "reopen", "It is back.", "m4"))
 
 

@@ -74,4 +74,4 @@ def test_a_locked_thread_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> N
     endpoint_of(team).locked = {issue.key.partition("/")[2]}
     team.sink.update(change(issue.key, "close", "Over."))
     assert len(endpoint_of(team).messages) == 1
-    assert "restricted_action_thread_locked: it is left out" in caplog.text
+    assert "restricted_action_thread_locked: the update was skipped" in caplog.text
