@@ -91,7 +91,7 @@ create table detect.exception (
 create table detect.detector_run (
   hour timestamptz not null,  -- Start of the hour (UTC)
   detector text not null,  -- Detector id
-  status text not null,  -- judged, blocked (its tables weren't loaded) or failed
+  status text not null,  -- evaluated, blocked (its tables were not loaded), or failed
   message text,  -- Why it is blocked or failed
   sql_checksum text not null,  -- SHA-256 of the detector's file
   params jsonb not null,  -- Parameters in force
