@@ -28,20 +28,20 @@ create or replace function public.successor_groups(
     inner join application as a using (cluster, application_id)
   )
 
-  select gone.cluster, gone.application_id, min(successor.application_id)
+  select gone.cluster, gone.application_id, min(newer.application_id)
   from gone
-  inner join application as successor on gone.cluster = successor.cluster and gone.stores = successor.stores
+  inner join application as newer on gone.cluster = newer.cluster and gone.stores = newer.stores
   where exists (
     select from inventory.topic_hourly as t
     where t.hour = gone.before and t.cluster = gone.cluster and t.topic = any(gone.topics)
   )
   and not exists (
     select from inventory.topic_hourly as t
-    where t.hour = gone.before and t.cluster = gone.cluster and t.topic = any(successor.topics)
+    where t.hour = gone.before and t.cluster = gone.cluster and t.topic = any(newer.topics)
   )
   and exists (
     select from inventory.topic_hourly as t
-    where t.hour = gone.after and t.cluster = gone.cluster and t.topic = any(successor.topics)
+    where t.hour = gone.after and t.cluster = gone.cluster and t.topic = any(newer.topics)
   )
   and (
     select array_agg(distinct p.topic order by p.topic)
@@ -51,8 +51,8 @@ create or replace function public.successor_groups(
   ) = (
     select array_agg(distinct p.topic order by p.topic)
     from metrics.consumer_partition_hourly as p
-    where p.hour = as_of and p.cluster = gone.cluster and p.group_id = successor.application_id
-    and not p.topic = any(successor.topics)
+    where p.hour = as_of and p.cluster = gone.cluster and p.group_id = newer.application_id
+    and not p.topic = any(newer.topics)
   )
   group by gone.cluster, gone.application_id
 $$;

@@ -1,6 +1,6 @@
 -- Workload of each cluster by owner, from the newest 24 gathered hours: stateful and stateless applications, their latency targets and processes, topics, and consumer groups.
 create or replace view public.cluster_composition as
-with lacking as materialized (
+with not_copied as materialized (
   select
     public.resource_key('topic', cluster, topic) as key,
     has_copy
@@ -40,8 +40,8 @@ seen as (
     t.kind = 'application' and (t.cluster, t.application) in (
       select s.cluster, s.application from resource as s where s.kind = 'store' and s.application is not null
     ) as has_state,
-    t.key in (select l.key from lacking as l where not l.has_copy) as has_no_copy,
-    t.key in (select l.key from lacking as l where l.has_copy is null) as may_have_copy
+    t.key in (select l.key from not_copied as l where not l.has_copy) as has_no_copy,
+    t.key in (select l.key from not_copied as l where l.has_copy is null) as may_have_copy
   from resource as t
 )
 

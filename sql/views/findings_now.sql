@@ -11,7 +11,7 @@ select
   e.impact,  -- Impact if nothing is done
   e.actions,  -- Recommended actions, in order
   s.since_hour,  -- First firing hour without a healthy hour since (UTC)
-  e.hour as judged_hour,  -- Hour that was judged (UTC)
+  e.hour as evaluated_hour,  -- Hour that was evaluated (UTC)
   t.ticket_id,  -- Open ticket; null: none
   filed.external_key as ticket_key,  -- Issue key in the tracker
   filed.external_url as ticket_url,  -- Issue URL
@@ -30,10 +30,10 @@ from (
   from detect.detector as d
   cross join lateral (
     select max(j.hour) as hour from detect.detector_run as j where j.detector = d.detector and j.status = 'evaluated'
-  ) as judged
+  ) as evaluated
   cross join lateral (
     select a.fingerprint from detect.evaluation as a
-    where a.hour = judged.hour and a.detector = d.detector and a.status = 'firing'
+    where a.hour = evaluated.hour and a.detector = d.detector and a.status = 'firing'
   ) as v
   union
   select fingerprint from tickets.ticket where state = 'open'

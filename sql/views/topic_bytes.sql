@@ -4,9 +4,9 @@ select
   t.hour,  -- Start of the hour (UTC)
   t.cluster,  -- Kafka cluster
   t.topic,  -- Topic
-  told.kind,  -- plain, changelog, repartition, coordinator, checkpoint or internal
+  known.kind,  -- plain, changelog, repartition, coordinator, checkpoint or internal
   i.application_id,  -- Kafka Streams application that it belongs to
-  told.replication_factor,  -- Replicas of each partition; 1 where it is not known
+  known.replication_factor,  -- Replicas of each partition; 1 where it is not known
   t.covered_seconds,  -- Time span of the JMX counters, in seconds
   t.bytes_in,  -- Bytes produced in that time
   t.bytes_out,  -- Bytes sent to consumers in that time
@@ -27,7 +27,7 @@ cross join lateral (
   select
     coalesce(i.kind, case when left(t.topic, 2) = '__' then 'internal' else 'plain' end) as kind,
     coalesce(i.replication_factor, 1) as replication_factor
-) as told
+) as known
 cross join lateral (select t.bytes_in / nullif(t.messages_in, 0) as bytes_per_record) as came
 -- Stored bytes include all replicas: without the replication factor they do not give bytes per record.
 cross join lateral (select t.log_bytes / i.replication_factor / nullif(l.records, 0) as bytes_per_record) as stored;
