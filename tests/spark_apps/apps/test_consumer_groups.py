@@ -591,7 +591,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     }
     gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
     assert set(gaps) == {"shop group lost", "shop group idle and lost"}
-    assert gaps["shop group lost"]["message"].startswith("no coordinator lists group 'lost', which nobody removed")
+    assert gaps["shop group lost"]["message"].startswith("group 'lost' was not removed, but no coordinator lists it")
     groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
     assert (groups["lost"]["state"], groups["lost"]["partitions"]) == (None, 1)  # by its history
     assert (groups["idle and lost"]["state"], groups["idle and lost"]["partitions"]) == (None, None)
