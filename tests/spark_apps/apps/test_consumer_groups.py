@@ -799,4 +799,4 @@ def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_regi
         ("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits", "samza_checkpoints"),
         "refused",
     )
-    assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics", "dead"]["message"]
+    assert "no broker of cluster 'dead' at 127.0.0.1:1 responded" in coverage["kafka_topics", "dead"]["message"]

@@ -14,8 +14,8 @@ from tests.spark_apps.sources.clients import CLIENTS, SECONDS, memory_grown, qui
 
 JSON = [name for name in CLIENTS if name not in ("prometheus", "aws")]
 BYTES = "response exceeds"
-SLOWLY = ("within", "doesn't answer")
-BROKEN = ("broke off", "doesn't answer", "can't be", "no answer")
+SLOWLY = ("within", "not respond")
+BROKEN = ("was closed", "not respond", "cannot be", "unreadable", "no response")
 
 
 @pytest.fixture(autouse=True)

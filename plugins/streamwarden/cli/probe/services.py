@@ -33,7 +33,7 @@ def _registry(cluster: KafkaCluster) -> Iterator[Answer]:
         yield Answer(source, "GET /config", told=f"level {level}")
         yield Answer(source, "GET /schemas", told=f"{len(page)} schemas in a page")
     except Refused as error:
-        rejected = "rejects user and password" in str(error)
+        rejected = "rejected user and password" in str(error)
         cure = "`user` and `password` of `schema_registry`; the user needs the right to read subjects and their level"
         yield Answer(source, "GET /config, /schemas", problem=f"{error}", cure=cure if rejected else None)
     finally:
