@@ -25,9 +25,9 @@ FAILURES = {
     "locked": "HTTP 401: `user` or `password` of the endpoint is missing or was rejected",
     "forbidden": "HTTP 403: `user` or `password` of the endpoint is missing or was rejected",
     "fails": "HTTP 500",
-    "noise": "the answer isn't ",
-    "broken": "the answer isn't ",
-    "empty": "the answer isn't ",
+    "noise": "the response is not ",
+    "broken": "the response is not ",
+    "empty": "the response is not ",
 }
 CLOSED = "http://127.0.0.1:1/closed"
 

@@ -113,9 +113,9 @@ def test_half_a_page_that_looks_whole_to_http(agents: Agents) -> None:
         (b"{}", "the response is not in the Prometheus exposition format"),
         (b"# only\n# comments\n", "the response is not in the Prometheus exposition format"),
         (b"node_load1 0.5\n", "the page has no expected metrics"),
-        (PAGE.replace('topic="a",} 300.0', 'topic="a').encode(), "line 9 of the answer"),
-        (PAGE.replace("4.0", "four").encode(), "line 6 of the answer"),
-        (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the answer"),
+        (PAGE.replace('topic="a",} 300.0', 'topic="a').encode(), "line 9 of the response"),
+        (PAGE.replace("4.0", "four").encode(), "line 6 of the response"),
+        (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the response"),
     ],
 )
 def test_pages_that_are_none(agents: Agents, page: bytes, reason: str) -> None:
