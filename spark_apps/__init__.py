@@ -1,1 +1,2 @@
-"""Streamwarden computes here: sources, apps (one subject of the warehouse each) and the way into the warehouse."""
+"""Spark code of Streamwarden: sources, apps (one subject of the warehouse each), and reading and writing the
+warehouse."""

@@ -1,9 +1,9 @@
-"""The only target of spark-submit: `submit.py APP --hour 2026-11-21T05:00`. Extract, transform, load.
+"""Entry point of spark-submit: `submit.py APP --hour 2026-11-21T05:00` extracts, transforms, and loads one app.
 
-`submit.py together …` runs all apps that wrote little the last time, at the same time in one driver. A failure is one
-line on stderr and exit code 1; it stops no other app.
+`submit.py together …` runs all apps that wrote few rows the last time concurrently in one driver. A failed app
+prints one line to stderr, gives exit code 1, and does not stop the other apps.
 
-Importable too: `run_app` is what `streamwarden run` calls for every app within one session.
+The module can be imported as well: `streamwarden run` calls `run_app` for every app within one session.
 """
 
 from __future__ import annotations
@@ -34,29 +34,32 @@ from spark_apps.runtime.load import last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import master_for, session_for, start_session
 
 ALONE_FROM_ROWS = 50_000
-"""An app that writes so many rows an hour has a driver of its own, with all of its memory."""
+"""An app that writes at least this many rows an hour gets its own driver, with all of its memory."""
 _COVERAGE_SCHEMA = "source string, resource_name string, status string, message string"
 
 
 def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> dict[str, int]:
-    """Runs one app for one hour; returns rows by table. A failure is recorded in detect.load and raised again.
+    """Runs one app for one hour; returns the number of rows by table.
 
-    Several may run at the same time in threads of one session.
+    Several apps may run at the same time in threads of one session.
+
+    Raises:
+        Exception: any failure of a source, Spark, or the warehouse, after it was recorded in detect.load.
     """
     started_at = datetime.now(UTC)
     warehouse = open_warehouse(config)
     spark = session_for(spark, last_rows(warehouse, name))
     module = importlib.import_module(f"spark_apps.apps.{name}")
     try:
-        # Persisted: a source is asked once, however many tables are made from it. Not as bytes (MEMORY_AND_DISK): of
-        # these Spark holds each task's share until the task ends, though it counts it as freed.
+        # Persisted: a source is queried once, however many tables are computed from it. Not as serialized bytes
+        # (MEMORY_AND_DISK): Spark holds each task's share of them until the task ends, although it counts it as freed.
         sources = {source: frame.persist() for source, frame in module.extract(spark, hour, config).items()}
         frames = module.transform(sources, hour, config)
-        # Gaps beside the tables: what was read, and no table could be made from.
+        # Gaps besides the tables: data that was read but could not be used for any table.
         gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}
         rows = replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources | gaps), started_at)
     except Exception as error:
-        with suppress(Exception):  # the warehouse may be what is wrong: what failed first is what is told
+        with suppress(Exception):  # the warehouse may be the reason: the first error is reported
             record_failure(warehouse, name, hour, one_line(error), started_at)
         raise
     for frame in sources.values():
@@ -65,22 +68,25 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
 
 
 def small_apps(warehouse: sa.Engine) -> list[str]:
-    """Apps that wrote little the last time, or never ran."""
+    """Apps that wrote fewer than `ALONE_FROM_ROWS` rows in their newest hour, or never ran."""
     return [name for name in APPS if last_rows(warehouse, name) < ALONE_FROM_ROWS]
 
 
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
-    """Whether each source responded: source, resource_name, status, message, from the frames that have a `gap`."""
-    told = [
+    """Responses of sources, from the frames with a `gap` column: source, resource_name, status, message.
+
+    `gap` is null for a response, otherwise `<status>: <message>`, with status late, refused, or missing.
+    """
+    responses = [
         frame.select(f.lit(source).alias("source"), "resource", "gap")
         for source, frame in sources.items()
         if "gap" in frame.columns
     ]
-    if not told:
+    if not responses:
         return spark.createDataFrame([], _COVERAGE_SCHEMA)
-    # Of millions of rows a few are left, before any is sorted.
+    # Reduces millions of rows to a few before the sort.
     return (
-        reduce(DataFrame.unionByName, told)
+        reduce(DataFrame.unionByName, responses)
         .distinct()
         .groupBy("source", "resource")
         .agg(f.max("gap").alias("gap"))
@@ -94,11 +100,11 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
 
 
 def one_line(error: BaseException) -> str:
-    """The reason of a failure, without the stack and credentials: the last line that a person can use."""
+    """The error message on one line, at most 500 characters, without stack trace and credentials."""
     if isinstance(error, StreamwardenError):
         return str(error)[:500]
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        return "Spark's JVM is gone: it crashed, or was killed (out of memory?)"
+        return "Spark's JVM has ended: it crashed, or was killed (out of memory?)"
     if isinstance(error, PySparkException):
         lines = [
             line.strip() for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")
@@ -109,18 +115,18 @@ def one_line(error: BaseException) -> str:
 
 
 def main() -> int:
-    """Entry point of spark-submit."""
+    """Entry point of spark-submit; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("app", choices=[*sorted(APPS), TOGETHER])
     parser.add_argument("--hour", required=True, help="start of the hour, UTC, e.g. 2026-11-21T05:00")
     arguments = parser.parse_args()
     try:
         config, hour = load_config(), parse_hour(arguments.hour)
-        warehouse = open_warehouse(config)  # before Spark starts: a bad address is told at once
+        warehouse = open_warehouse(config)  # before Spark starts: a bad address fails immediately
         if arguments.app != TOGETHER:
             return _run(start_session(arguments.app, config=config), arguments.app, hour, config)
         if not (small := small_apps(warehouse)):
-            print("every app is large: each has a driver of its own")
+            print("every app is large: each runs in its own driver")
             return 0
         spark = start_session(TOGETHER, master=master_for(len(small)), config=config)
         with ThreadPoolExecutor(len(small)) as pool:
@@ -130,7 +136,7 @@ def main() -> int:
 
 
 def _run(spark: SparkSession, name: str, hour: datetime, config: Config) -> int:
-    """Runs an app, says what came of it; the exit code."""
+    """Runs an app and prints its rows or its error; returns the exit code."""
     try:
         rows = run_app(spark, name, hour, config)
     except Exception as error:

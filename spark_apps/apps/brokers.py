@@ -1,5 +1,6 @@
-"""App brokers: what the brokers' JVMs say. Samples as they were read, but an hour for each topic on a broker (a large
-cluster has a million readings of topics an hour); an hour per broker, an hour per topic."""
+"""App brokers: JMX metrics of brokers. Samples are stored as read, except that topic metrics are stored per topic,
+broker, and hour (a large cluster has a million readings of topics an hour); then one row per broker and one per
+topic."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _COUNTERS = """(
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """The JVMs now, their counters before, and which broker an address was last known to be."""
+    """Current readings of the JVMs, earlier counters, and the last known broker id of each address."""
     known = f"""
         select distinct on (cluster, endpoint) cluster, endpoint, broker_id from metrics.broker_hourly
         where hour >= '{(hour - _REMEMBERED).isoformat()}' and hour < '{hour.isoformat()}' and broker_id is not null
@@ -46,7 +47,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Gauges to least, mean or largest sample, counters to exact rates."""
+    """Gauges to minimum, mean, or maximum of the samples, counters to exact rates."""
     samples = sources["jmx"].where(f.col("metric").isNotNull())
     gained = counts(samples, sources["earlier_counters"], hour).persist()
     on_brokers = _broker_topics(samples, gained).persist()
@@ -66,7 +67,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
 
 
 def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame, known: DataFrame) -> DataFrame:
-    """One row per configured broker, also of those that are silent."""
+    """One row per configured broker, including those that did not respond."""
     gauges = samples.groupBy(*BROKER).agg(*_gauges())
     rates = gained.groupBy(*BROKER).agg(*_rates())
     joined = (
@@ -91,7 +92,7 @@ def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame,
     ]
     return joined.select(
         *BROKER,
-        f.coalesce("told_broker_id", "configured_broker_id", "known_broker_id").alias("broker_id"),
+        f.coalesce("reported_broker_id", "configured_broker_id", "known_broker_id").alias("broker_id"),
         "instance_id",
         f.date_trunc("second", "process_started_at").alias("process_started_at"),
         "samples",
@@ -125,10 +126,10 @@ def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame,
 
 
 def _produce_errors(gained: DataFrame) -> DataFrame:
-    """Of a broker that tells its responses by error: those that had one, as JSON."""
-    told = gained.where((f.col("metric") == "produce_responses_total") & f.col("counted").isNotNull())
+    """Produce responses with an error by broker, as JSON; only brokers that report responses by error."""
+    responses = gained.where((f.col("metric") == "produce_responses_total") & f.col("counted").isNotNull())
     error = f.when((label("error") != "NONE") & (f.col("counted") > 0), label("error"))
-    return told.groupBy(*BROKER).agg(
+    return responses.groupBy(*BROKER).agg(
         f.to_json(
             f.map_from_entries(f.collect_list(f.when(error.isNotNull(), f.struct(error, f.col("counted")))))
         ).alias("produce_errors")
@@ -136,7 +137,7 @@ def _produce_errors(gained: DataFrame) -> DataFrame:
 
 
 def _latencies(calls: str, name: str, *percentiles: str) -> list[Column]:
-    """Null where nothing was called: an empty histogram says 0 ms, and an old one what it once saw."""
+    """Null without requests: an empty histogram reports 0 ms, and an idle one its last values."""
     called = f.col(calls) > 0
     return [
         f.when(called, f.col(f"{name}_ms") / f.col(calls)).alias(f"{name}_mean_ms"),
@@ -145,7 +146,7 @@ def _latencies(calls: str, name: str, *percentiles: str) -> list[Column]:
 
 
 _READ_ONCE = {"log_bytes": "log_bytes", "log_segments": "segments", "client_connections": "client_connections"}
-"""Read in the last sample of a run only, by topic or client."""
+"""Read only in the last sample of a run, by topic or client."""
 _CLEANER = ("dead_cleaner_threads", "uncleanable_partitions", "uncleanable_bytes", "cleaner_last_run_seconds")
 _REQUESTS = {"produce": "Produce", "fetch_consumer": "FetchConsumer", "fetch_follower": "FetchFollower"}
 
@@ -159,7 +160,7 @@ def _gauges() -> list[Column]:
     return [
         f.count_distinct("at").cast("int").alias("samples"),
         f.max("process_started_at").alias("process_started_at"),
-        f.max(f.when(f.col("metric") == "broker_info", label("broker_id"))).cast("int").alias("told_broker_id"),
+        f.max(f.when(f.col("metric") == "broker_info", label("broker_id"))).cast("int").alias("reported_broker_id"),
         f.max(reading("log_flush_p95_ms")).alias("log_flush_p95_ms"),
         f.max(reading("log_flush_p999_ms")).alias("log_flush_p999_ms"),
         *latencies,
@@ -190,7 +191,7 @@ def _rates() -> list[Column]:
         for metric, column in (("requests", "requests"), ("request_ms", "ms"))
     ]
     return [
-        # All counters of a JVM come in one answer: one span holds for all of them.
+        # All counters of a JVM come in one response: one time span applies to all of them.
         f.max(f.when(labels_are(), f.col("covered_seconds"))).alias("covered_seconds"),
         counted("bytes_in_total").alias("bytes_in"),
         counted("bytes_out_total").alias("bytes_out"),
@@ -214,7 +215,7 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
 
 
 def _broker_topics(samples: DataFrame, gained: DataFrame) -> DataFrame:
-    """A row for each topic on a broker: what its counters gained and their last readings."""
+    """A row for each topic on a broker: increases of its counters, and their last readings."""
     topic = label("topic").alias("topic")
     with_topic = label("topic").isNotNull()
 
@@ -244,9 +245,9 @@ def _of_metric(name: str) -> Column:
 
 
 def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
-    """Sums over the brokers. A broker that counts all topics but not this one has seen no byte of it: 0, not null.
+    """Sums over the brokers. A broker that reports topics but not this one has counted 0 bytes for it, not null.
 
-    Brokers may have counted for different times, as after a restart: each one's are brought to the longest.
+    Brokers may have counted for different times, after a restart for example: all are scaled to the longest.
     """
     seconds, longest = f.nullif(f.col("covered_seconds"), f.lit(0)), f.max("covered_seconds")
 

@@ -1,7 +1,6 @@
-"""App jvm_apps: the memory of applications' JVMs, and the machines that JVMs run on.
+"""App jvm_apps: JVMs of applications, and the hosts that JVMs run on.
 
-Samples as they were read, an hour per process, per store, per node of a topology, per client, per machine and per file
-system of it.
+Samples as read, then one row per process, store, topology node, client, host, and file system in an hour.
 """
 
 from __future__ import annotations
@@ -24,25 +23,26 @@ from spark_apps.sources.jmx_endpoint import name_of
 
 _OF_THREADS = ("poll_latency_max_ms", "process_latency_mean_ms", "process_latency_max_ms")
 THREAD_STACK_BYTES = 2**20
-"""-Xss as it is by default on 64-bit Linux; JMX doesn't tell another one."""
+"""Default of -Xss on 64-bit Linux; JMX does not expose another value."""
 CONCURRENT_COLLECTORS = "(?i)concurrent|cycles"
-"""G1 Concurrent GC, ConcurrentMarkSweep, ZGC Cycles, Shenandoah Cycles: the application runs on while they do."""
+"""G1 Concurrent GC, ConcurrentMarkSweep, ZGC Cycles, Shenandoah Cycles: the application runs during these
+collections."""
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """The JVMs and machines now, and their counters before."""
+    """Current readings of the JVMs and hosts, and their earlier counters."""
     of_apps, of_nodes = (earlier_counters(spark, f"metrics.{kind}_sample", hour) for kind in ("jvm_app", "node"))
     return {"jmx": read_jmx(spark, config, hour, "app", "node"), "earlier_counters": of_apps.unionByName(of_nodes)}
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Heap, off-heap and the rest of each process; RocksDB per store; records' ages per node; each machine."""
+    """Heap, off-heap, and other memory per process; RocksDB per store; record ages per node; and each host."""
     readings = sources["jmx"].where(f.col("metric").isNotNull())
     samples, of_nodes = readings.where(f.col("role") == "app"), readings.where(f.col("role") == "node")
     configured, nodes = (
         asked_in_time(rows(samples.sparkSession, config), sources["jmx"]) for rows in (_configured, _nodes)
     )
-    # Kept: several tables are made from them, and to plan them again for each costs more than to read them.
+    # Persisted: several tables are computed from them, and planning them again for each costs more than reading them.
     instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes")).persist()
     gained = counts(readings, sources["earlier_counters"], hour).persist()
     columns = ("metric", "labels", "at", "kind", "value", "process_started_at")
@@ -60,7 +60,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
 
 
 def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame, instances: DataFrame) -> DataFrame:
-    """One row per configured process, also of those that are silent."""
+    """One row per configured process, including those that did not respond."""
     is_concurrent = f.coalesce(label("collector").rlike(CONCURRENT_COLLECTORS), f.lit(False))
     is_pause = (f.col("metric") == "gc_seconds_total") & ~is_concurrent
     rates = gained.groupBy("cluster", "endpoint").agg(
@@ -132,7 +132,7 @@ def _jvm_app_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame
 
 
 def _application_stores(instances: DataFrame, gauges: DataFrame) -> DataFrame:
-    """How many stores × tasks a Streams application has over all its processes, standbys not counted twice."""
+    """Stores × tasks of each Kafka Streams application over all its processes; standbys are not counted twice."""
     of_application = instances.join(gauges.select(*APP, "application_id"), [*APP])
     return of_application.groupBy("cluster", "application_id").agg(
         f.count_distinct("store", "kind", "task").cast("int").alias("application_stores")
@@ -169,19 +169,19 @@ def _gauges(samples: DataFrame) -> DataFrame:
 
 
 def _of_threads(metric: str) -> Column:
-    """As `reading`, of each stream thread."""
+    """As `reading`, for each stream thread."""
     return f.when(f.col("metric") == metric, f.col("value"))
 
 
 def _streams_state() -> Column:
-    """Of a process' Kafka Streams client when it told it last; of several the worst."""
+    """Latest reported state of a process' Kafka Streams clients, the worst if it has several."""
     state = label("state")
     rank = f.array_position(f.array(*map(f.lit, STREAMS_STATES)), state)
     return f.max_by(state, f.when(f.col("metric") == "streams_state", f.struct("at", rank)))
 
 
 def _restored(samples: DataFrame) -> DataFrame:
-    """How fast a process that restores does so; one that comes to an end within the run may have ended long before."""
+    """Restore rate of each process; null if the restore ended within the run, because it may have ended long before."""
     left = samples.where(f.col("metric") == "records_to_restore").groupBy(*APP)
     ends = left.agg(
         f.min_by("value", "at").alias("first"),
@@ -194,11 +194,11 @@ def _restored(samples: DataFrame) -> DataFrame:
 
 
 def _used_after_gc(samples: DataFrame) -> DataFrame:
-    """What the heap pools held after their last collection, summed: as it was then, and as far as that says of now.
+    """Heap in use after the last collection of each pool, summed: as it was then, and as an estimate for now.
 
-    The old generation may not have been collected for days, or never. What its last collection left says of now only
-    while that is at least half of what it holds; else all that it holds does: an upper bound, so that advice built on
-    it leaves enough heap.
+    The last collection of the old generation may be days ago, or there was none. Its result is used as the estimate
+    while it is at least half of the current use; otherwise the current use is: an upper bound, so that advice based
+    on it leaves enough heap.
     """
     pools = (
         samples.where(f.col("metric").isin("memory_pool_used_bytes", "memory_pool_used_after_gc_bytes"))

@@ -19,14 +19,14 @@ from spark_apps.sources.aws_client import places_of, read_places
 from spark_apps.sources.cloudwatch import Span, read_metrics
 from spark_apps.sources.ec2 import Ec2Instances
 
-# Sent every minute, free of charge, whatever monitoring an instance has.
+# CloudWatch sends these every minute, free of charge, with basic monitoring as well.
 CHECKS = (
     Metric("instance_failed", "StatusCheckFailed_Instance", "Maximum"),
     Metric("system_failed", "StatusCheckFailed_System", "Maximum"),
     Metric("volumes_failed", "StatusCheckFailed_AttachedEBS", "Maximum"),
 )
 NETWORK = (Metric("in_bytes", "NetworkIn", "Sum"), Metric("out_bytes", "NetworkOut", "Sum"))
-# Points of five minutes, whatever monitoring an instance has.
+# Data points of five minutes, with basic and detailed monitoring.
 CREDITS = (
     Metric("cpu_credits", "CPUCreditBalance", "Minimum", "is_burstable"),
     Metric("cpu_credits_borrowed", "CPUSurplusCreditBalance", "Maximum", "is_burstable"),
@@ -38,13 +38,14 @@ _ACTIVITY = ["activity_id", "scaling_group", "instance_id", "is_termination", "d
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Inventory first, then the checks of what it holds."""
+    """Inventory first, then the status checks of its instances."""
     places, now = places_of(config), datetime.now(UTC)
     end = known_until(hour, config, now)
     ec2 = of_hour(read_places(spark, Ec2Instances, places), hour)
     instances, limits = machines_of(ec2, end), network_limits(ec2)
     instances = as_seen_then(instances, "metrics.instance_health_hourly", INSTANCE, hour)
-    instances = instances.filter("observed_at is not null")  # with whom the others stood isn't known
+    # Without an inventory of that hour, the instance group is not known.
+    instances = instances.filter("observed_at is not null")
     limits = as_seen_then(limits, "metrics.instance_network_hourly", INSTANCE, hour).distinct()
     series = series_of(instances, "instance_id", "AWS/EC2", "InstanceId", [*CHECKS, *NETWORK, *CREDITS])
     return {
@@ -59,7 +60,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """See the module."""
+    """Hourly rows of instances: status checks, network, CPU credits, and scaling activities."""
     activities = sources["scaling_activities"]
     network = with_periods(samples(sources["cloudwatch"], "instance_id", [metric.column for metric in NETWORK]))
     return {
@@ -75,7 +76,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
 
 
 def machines_of(ec2: DataFrame, end: datetime) -> DataFrame:
-    """The instances that there were, and with which others each stands."""
+    """Instances that existed, each with its group of interchangeable instances."""
     group, application = (f.col("tags").getItem(tag) for tag in ("aws:autoscaling:groupName", "application"))
     existed = f.coalesce(f.col("launched_at") < f.lit(end), f.lit(True))
     return ec2.filter(f.col("instance_id").isNotNull() & existed).select(
@@ -92,7 +93,7 @@ def machines_of(ec2: DataFrame, end: datetime) -> DataFrame:
 
 
 def health_hours(sources: dict[str, DataFrame], activities: DataFrame) -> DataFrame:
-    """An hour of each instance by its checks."""
+    """One row per instance: its status checks in the hour."""
     checks = samples(sources["cloudwatch"], "instance_id", [check.column for check in CHECKS])
     failed = f.greatest(*(check.column for check in CHECKS)) > 0
     last_passed = f.max(f.when(~failed, f.col("at")))
@@ -114,9 +115,10 @@ def health_hours(sources: dict[str, DataFrame], activities: DataFrame) -> DataFr
 
 
 def credit_hours(cloudwatch: DataFrame, hour: datetime) -> DataFrame:
-    """An hour of each burstable instance's CPU credits."""
-    told = samples(cloudwatch, "instance_id", [metric.column for metric in CREDITS]).filter(f.col("at") >= f.lit(hour))
-    return told.groupBy(*INSTANCE).agg(
+    """One row per burstable instance: its CPU credits in the hour."""
+    columns = [metric.column for metric in CREDITS]
+    in_hour = samples(cloudwatch, "instance_id", columns).filter(f.col("at") >= f.lit(hour))
+    return in_hour.groupBy(*INSTANCE).agg(
         *(_latest(column) for column in ("cpu_credits", "cpu_credits_borrowed")),
         f.max("cpu_credits").alias("cpu_credits_most"),
         f.sum("cpu_credits_charged").alias("cpu_credits_charged"),
@@ -128,7 +130,7 @@ def _latest(column: str) -> Column:
 
 
 def network_limits(ec2: DataFrame) -> DataFrame:
-    """What the type of each instance gives."""
+    """Network limits of each instance's type."""
     return ec2.filter("instance_id is not null").select(
         *INSTANCE,
         "instance_type",
@@ -138,7 +140,7 @@ def network_limits(ec2: DataFrame) -> DataFrame:
 
 
 def network_of(sources: dict[str, DataFrame], network: DataFrame, hour: datetime) -> DataFrame:
-    """An hour of each instance's network, in each direction."""
+    """One row per instance and direction: its network traffic in the hour."""
     machines = sources["machines"].join(sources["network_limits"], INSTANCE, "left")
     known = network.join(machines.select(*INSTANCE, "known_until", *_LIMITS[1:]), INSTANCE)
     return (
@@ -156,5 +158,5 @@ def network_of(sources: dict[str, DataFrame], network: DataFrame, hour: datetime
 
 
 def _first_after(moment: Column, moments: Column) -> Column:
-    """The first of them after it; where it is null, the first."""
+    """The first of `moments` after `moment`; where that is null, the first."""
     return f.array_min(f.filter(moments, lambda each: moment.isNull() | (each > moment)))

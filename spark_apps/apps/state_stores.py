@@ -1,11 +1,12 @@
-"""State stores: what the values in their changelogs look like, which schema versions the log holds, what changed.
+"""State stores: the values in their changelogs, the schema versions that the log holds, and the changes between
+them.
 
-The log is read again each hour, evenly sampled within bounds (see `spark_apps.sources.changelog_values`): only the log
-itself can say what compaction has left of older versions, and so an hour comes out the same whenever it is run. Spark
-types values exactly (`schema_of_variant`; its own inference would merge conflicts away), one of each that look alike,
-and counts equal shapes per stretch of the log; `spark_apps.models.schema_versions` finds versions and changes in those
-counts, per changelog. Values that a Schema Registry framed are counted by the id of their schema, and the schemas are
-compared (`spark_apps.models.registered_schemas`): a registry has few, so that is plain Python.
+Each hour reads the log again, sampled evenly within bounds (see `spark_apps.sources.changelog_values`): only the log
+shows what compaction has left of older versions, so an hour gives the same result whenever it runs. Spark determines
+the exact type of each value (`schema_of_variant`; Spark's schema inference would merge conflicts), once for values
+that look alike, and counts equal shapes per section of the log. `spark_apps.models.schema_versions` finds versions
+and changes in these counts, per changelog. Values framed by a Schema Registry are counted by schema id, and the
+schemas are compared (`spark_apps.models.registered_schemas`): a registry has few, so that is plain Python.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from spark_apps.sources.schema_registry import SchemaRegistry
 
 _WINDOWED_SHARE = 0.9
 _SAMPLE = 2000
-"""Values of a changelog whose strings are looked at."""
+"""Number of values per changelog whose strings are examined."""
 _PATHS = (
     "array<struct<version: int, path: string, type: string, count: bigint, parents: bigint,"
     " enum_values: array<string>, first_position: bigint, last_position: bigint, first_offset: string,"
@@ -51,9 +52,9 @@ _SCHEMAS = (
     " last_offset: string>>"
 )
 _SIDES = ("right", "left")
-"""A store of an outer join: a byte says which side's value follows (Kafka Streams' LeftOrRightValueSerializer)."""
+"""A store of an outer join: the first byte is the side of the value (Kafka Streams' LeftOrRightValueSerializer)."""
 _UNKNOWN = "UNKNOWN "
-"""How the shape begins of a value that may be framed, with an id that no registry knows."""
+"""Prefix of the shape of a value that may be framed, with an id that no registry knows."""
 _MOST_UNKNOWN_SCHEMAS = 20
 _NEAR_MS = 400 * 86_400_000
 _TIMES_MS = (946_684_800_000, 4_102_444_800_000)
@@ -78,7 +79,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         "changelog_values": read_clusters(
             spark, ChangelogValues, clusters, hour=hour.isoformat(), sample_values=sample
         ),
-        # What a registry has forgotten, or can't tell just now, still frames values.
+        # Schemas that a registry has deleted, or cannot return now, still frame values.
         "known_schemas": read_query(
             spark,
             "select cluster, null, null, schema_id, schema_type, definition, schema_references::text"
@@ -92,9 +93,9 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Stores, their schema versions per path, the changes between them; `gaps`: changelogs that can't be profiled."""
+    """Stores, their schema versions per path, and changes between them; `gaps`: changelogs that cannot be profiled."""
     rows = sources["changelog_values"]
-    # Read in part is not read: a changelog with a gap has no profile this hour.
+    # Partial reads do not count: a changelog with a gap has no profile in this hour.
     topics = _topics(rows)
     refused = topics.where("gap is not null").select("resource")
     values = rows.where("value is not null").join(f.broadcast(refused), "resource", "left_anti")
@@ -151,7 +152,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
 
 
 def _registered(sources: dict[str, DataFrame]) -> DataFrame | None:
-    """Versions of schemas that are registered, and schemas that once were; none: nobody looked."""
+    """Registered schemas, from the registry and from earlier hours; None: no registry was queried."""
     frames = [sources[name] for name in ("schema_registry", "known_schemas") if name in sources]
     columns = [column.split()[0] for column in _REGISTERED.split(", ")]
     rows = [frame.select(*columns).where("schema_id is not null and definition is not null") for frame in frames]
@@ -159,12 +160,12 @@ def _registered(sources: dict[str, DataFrame]) -> DataFrame | None:
 
 
 def _reports(values: DataFrame, names: list[str], registered: DataFrame | None, *, show_values: bool) -> DataFrame:
-    """The reports on these changelogs. What Spark itself can't take of one is that one's gap."""
+    """Reports on these changelogs. A changelog that Spark fails on gets a gap."""
     some = values.where(f.col("resource").isin(names))
     try:
         report = schema_report(some, registered, show_values=show_values).persist()
         report.count()
-    except Exception as error:  # anybody writes to a topic
+    except Exception as error:  # a topic may hold any bytes
         if len(names) == 1:
             return values.sparkSession.createDataFrame([_without_report(names[0], error)], _REPORT)
         halves = (names[: len(names) // 2], names[len(names) // 2 :])
@@ -186,7 +187,7 @@ def _with_gaps(topics: DataFrame, report: DataFrame) -> DataFrame:
 
 def schema_report(values: DataFrame, registered: DataFrame | None, *, show_values: bool) -> DataFrame:
     """One row per changelog with its paths and changes, from columns resource, partition, offset, position, value."""
-    # Read again and again: which schemas, what to look at, then the report.
+    # Persisted, because it is read for the schemas, the exemplars, and the report.
     shapes = shapes_of(values, registered).persist()
     schemas = _schemas_of(shapes, registered) if registered is not None else {}
 
@@ -195,7 +196,7 @@ def schema_report(values: DataFrame, registered: DataFrame | None, *, show_value
     def report(shapes: pd.DataFrame, exemplars: pd.DataFrame) -> pd.DataFrame:
         try:
             return report_of(shapes, exemplars, schemas, show_values=show_values)
-        except Exception as error:  # anybody writes to a topic: the others are profiled
+        except Exception as error:  # a topic may hold any bytes: the others are profiled nevertheless
             return pd.DataFrame([nothing | _without_report(shapes["resource"].iloc[0], error)], dtype=object)
 
     return (
@@ -206,7 +207,7 @@ def schema_report(values: DataFrame, registered: DataFrame | None, *, show_value
 
 
 def exemplars_of(values: DataFrame, shapes: DataFrame) -> DataFrame:
-    """The records that a report looks at: a bounded number of each changelog, an even sample among them."""
+    """The records that a report examines: a bounded number per changelog, including an even sample."""
     wanted = shapes.groupBy("resource").applyInPandas(_wanted, "resource string, position bigint")
     every = shapes.groupBy("resource").agg(f.ceil(f.sum("count") / _SAMPLE).alias("every"))
     is_sample = f.expr("pmod(xxhash64(position), every) = 0")
@@ -215,7 +216,7 @@ def exemplars_of(values: DataFrame, shapes: DataFrame) -> DataFrame:
         .join(f.broadcast(wanted.withColumn("wanted", f.lit(True))), ["resource", "position"], "left")
         .where(f.col("wanted") | is_sample)
     )
-    # A name of its own: both sides of the cogroup come from the same frame.
+    # An alias: both sides of the cogroup come from the same frame.
     return found.select(
         f.col("resource").alias("exemplar_of"),
         "position",
@@ -230,7 +231,7 @@ def exemplars_of(values: DataFrame, shapes: DataFrame) -> DataFrame:
 
 
 def _schemas_of(shapes: DataFrame, registered: DataFrame) -> dict[str, dict[int, Registered]]:
-    """The schemas that frame values, by cluster and id, with what they and others refer to."""
+    """Schemas that frame values, by cluster and id, including the schemas that they reference."""
     seen = (
         shapes.where(f.startswith("shape", f.lit(FRAMED)))
         .select(_cluster().alias("cluster"), f.substring("shape", len(FRAMED) + 1, 10).alias("id"))
@@ -252,7 +253,7 @@ def _schemas_of(shapes: DataFrame, registered: DataFrame) -> dict[str, dict[int,
 
 
 def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFrame:
-    """How many values of each shape stand in each bucket of a log, and the first and last of them."""
+    """Number of values by shape and bucket of a log, with the first and last position of each."""
     quantiles = f.percentile_approx("position", [i / BUCKETS for i in range(1, BUCKETS)], 1000)
     edges = {row.resource: row.edges for row in values.groupBy("resource").agg(quantiles.alias("edges")).collect()}
     shapes = values.select("resource", "position", "value").mapInArrow(look_alikes(edges), _LOOK_ALIKES)  # type: ignore[arg-type]
@@ -277,8 +278,8 @@ def _counted(shapes: DataFrame) -> DataFrame:
 
 
 def _judged(shapes: DataFrame) -> DataFrame:
-    """Whether values that may be framed are: ids that no registry knows are few, and each comes again, unless the log
-    has known ones too. A binary format of another kind that begins with a zero has as many ids as values."""
+    """Decides whether values that may be framed are. Ids that no registry knows must be few, and each must occur again,
+    unless the log has known ids too: another binary format that begins with a zero has as many ids as values."""
     of_log = Window.partitionBy("resource")
     is_unknown = f.startswith("shape", f.lit(_UNKNOWN))
     ids = f.size(f.collect_set(f.when(is_unknown, f.col("shape"))).over(of_log))
@@ -290,11 +291,11 @@ def _judged(shapes: DataFrame) -> DataFrame:
 
 
 def _shape(registered_frame: Column, registered_side_frame: Column) -> Column:
-    """The exact type of a JSON value, with precision left out of fractions; else what its bytes look like."""
-    # Spark's own recursion ends in a stack overflow, and that ends its JVM.
+    """Exact type of a JSON value, without the precision of decimals; otherwise the format that its bytes indicate."""
+    # Deep recursion in Spark ends in a stack overflow, which ends the JVM.
     exact = f.schema_of_variant(f.try_parse_json(f.when(~f.col("is_deep"), _text())))
     fractions = f.regexp_replace(exact, r"DECIMAL\([0-9]+,[1-9][0-9]*\)", "DOUBLE")
-    # A serialised long begins with zeros as a frame does, but is always 8 bytes long.
+    # A serialized long begins with zeros like a frame, but is always 8 bytes long.
     may_be_long = f.length("value") == 8
     of_serializer = f.coalesce(
         fractions,
@@ -318,24 +319,27 @@ def _first_milliseconds() -> Column:
 
 
 def _begins_with_time() -> Column:
-    """Whether the first 8 bytes are a moment near the one at which the value was written, in milliseconds: those of a
-    buffer of Kafka Streams are. What a frame's id and payload say together is far from it, but for ids near 105,000."""
+    """Whether the first 8 bytes are a time in milliseconds near the time of the record, as in a buffer of Kafka
+    Streams.
+
+    The id and payload of a frame read as a time are far from it, except for ids near 105,000.
+    """
     is_near = f.abs(_first_milliseconds() - f.shiftright("first", 20)) < _NEAR_MS
     is_near &= _first_milliseconds().between(*_TIMES_MS)
     return (f.length("value") > 8) & f.coalesce(is_near, f.lit(False))
 
 
 def _has_record_context() -> Column:
-    """Whether a buffer of Kafka Streams begins so, whatever its store is called: time, offset, and the record's topic
-    behind its length (ProcessorRecordContext)."""
+    """Whether the value begins like a buffer of Kafka Streams, whatever the store's name: time, offset, and the
+    length and name of the record's topic (ProcessorRecordContext)."""
     topic = f.expr("decode(substring(value, 21, conv(hex(substring(value, 17, 4)), 16, 10)), 'ISO-8859-1')")
     has_topic = _number_at(17).between(1, 249) & topic.rlike("^[a-zA-Z0-9._-]+$") & (f.length(topic) == _number_at(17))
     return f.coalesce(_first_milliseconds().between(*_TIMES_MS) & has_topic, f.lit(False))
 
 
 def _is_list() -> Column:
-    """Whether it is a list of Kafka Streams (ListSerializer), as the store of an outer join holds: 1, the number of
-    entries, the length of the first."""
+    """Whether the value is a list of Kafka Streams (ListSerializer), as in the store of an outer join: 1, the number of
+    entries, and the length of the first."""
     entries, length = _number_at(2), _number_at(6)
     rest = f.length("value") - 9
     fits = ((entries == 1) & (length == rest)) | ((entries > 1) & (length < rest))
@@ -347,7 +351,7 @@ def _cluster() -> Column:
 
 
 def _text() -> Column:
-    """The value as text; of an outer join's store as JSON that names the side."""
+    """The value as text; for an outer join's store, as JSON with the side as its key."""
     is_of_side = f.expr("substring(value, 1, 1) in (X'00', X'01') and substring(value, 2, 1) in (X'7B', X'5B')")
     side = f.when(f.expr("startswith(value, X'00')"), _SIDES[0]).otherwise(_SIDES[1])
     of_side = f.concat(f.lit('{"'), side, f.lit('":'), f.expr("cast(substring(value, 2) as string)"), f.lit("}"))
@@ -355,28 +359,28 @@ def _text() -> Column:
 
 
 def _frame() -> Column:
-    """The schema id in a Schema Registry's frame, where the value begins as one."""
+    """The schema id in a Schema Registry's frame, if the value begins with one."""
     return f.when((f.length("value") >= 5) & f.expr("startswith(value, X'00')"), _schema_id_at(2))
 
 
 def _side_frame() -> Column:
-    """The same behind an outer join's byte; no registry gives a schema the id 0."""
+    """The same after an outer join's side byte; no registry assigns the id 0."""
     begins = f.expr("startswith(value, X'0100')") | f.expr("startswith(value, X'0000000000')")
     return f.when((f.length("value") >= 6) & (f.length("value") != 8) & begins, _schema_id_at(3))
 
 
 def _schema_id_at(place: int) -> Column:
-    """Ids are positive numbers of 32 bits; what reads otherwise is none."""
+    """Schema ids are positive 32-bit integers; null for other bytes."""
     return f.when(_number_at(place) < 1 << 31, _number_at(place))
 
 
 def _number_at(place: int) -> Column:
-    """Four bytes from a place (the first is 1) as a number without a sign."""
+    """Four bytes at a position (the first is 1) as an unsigned integer."""
     return f.conv(f.hex(f.expr(f"substring(value, {place}, 4)")), 16, 10).cast("bigint")
 
 
 def _topics(rows: DataFrame) -> DataFrame:
-    """One row per changelog: who it belongs to, how much its log holds, and the gap if there is one."""
+    """One row per changelog: its owner, the size of its log, and its gap, if any."""
     return (
         rows.where("offset is null and topic is not null")
         .groupBy("resource", "cluster", "topic", "application_id", "store")
@@ -434,7 +438,8 @@ def _stores(topics: DataFrame, rows: DataFrame, report: DataFrame) -> DataFrame:
 
 
 def _is_windowed() -> Column:
-    """A window's start or end, in milliseconds, stands 12 (time) or 16 and 8 (session) bytes before the key's end."""
+    """Whether a window's start or end in milliseconds is 12 (time) or 16 and 8 (session) bytes before the end of the
+    key."""
 
     def moment(place: int) -> Column:
         milliseconds = f.conv(f.hex(f.expr(f"substring(key, {place}, 8)")), 16, 10).try_cast("bigint")
@@ -456,7 +461,7 @@ def _profile(shapes: pd.DataFrame) -> Profile:
 def _wanted(shapes: pd.DataFrame) -> pd.DataFrame:
     try:
         positions = _profile(shapes).wanted_positions()
-    except Exception:  # the report fails alike, and says it
+    except Exception:  # the report fails in the same way, and reports it
         positions = []
     return pd.DataFrame({"resource": shapes["resource"].iloc[0], "position": positions})
 
@@ -468,7 +473,7 @@ def report_of(
     *,
     show_values: bool,
 ) -> pd.DataFrame:
-    """The report on one changelog, in a task: what it holds grows with the paths, not with the values."""
+    """The report on one changelog, in a task: its size grows with the number of paths, not of values."""
     profile, resource = _profile(shapes), shapes["resource"].iloc[0]
     known = {
         row.position: Exemplar(row.partition, row.offset, row.text, row.raw, row.is_sample)

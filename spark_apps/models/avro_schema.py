@@ -1,10 +1,10 @@
-"""Avro schemas: which values of one schema a reader with another can't resolve, by the rules of the specification.
+"""Avro schemas: which values of one schema a reader with another cannot resolve, by the rules of the specification.
 
-fastavro parses them and reads values; it compares no schemas, so the rules of resolution stand here. A reader's field
-that the writer lacks needs a default; numbers and strings are promoted; enums need the writer's symbols or a default of
-their own; named types match by their unqualified name or a reader's alias; a union is read by any branch that can.
-Beyond the letter of Avro's own checker, decimals of another precision or scale don't match: their bytes would be read
-as another number.
+fastavro parses schemas and reads values but does not compare schemas, so this module has the resolution rules. A
+reader's field that the writer does not have needs a default; numbers and strings are promoted; enums need the
+writer's symbols or a default; named types match by their unqualified name or an alias of the reader; a union is read
+by any branch that can. Stricter than Avro's own checker, decimals of another precision or scale do not match: their
+bytes would be read as a different number.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ _READ_AS = {
     "string": {"bytes"},
     "bytes": {"string"},
 }
-"""What a writer's primitive type is promoted to."""
+"""Types that a writer's primitive type is promoted to."""
 _NAMED = ("record", "error", "enum", "fixed")
 Pairs = frozenset[tuple[str, str]]
-"""Records of reader and writer that are being compared; one within itself clashes only where it does so anyway."""
+"""Pairs of reader and writer records in comparison: a recursive one clashes only where it does so otherwise."""
 
 
 class _Type(NamedTuple):
-    """A parsed schema (a name, a union's list, or keys and values), and the named types that it may refer to."""
+    """A parsed schema (a name, a union's list, or a mapping), with the named types that it may refer to."""
 
     schema: Any
     named: Mapping[str, Any]
 
     def of(self, schema: Any) -> _Type:
-        """A type that stands within this one; a name is followed."""
+        """A type nested in this one; names are resolved."""
         return _Type(self.named.get(schema, {"type": schema}) if isinstance(schema, str) else schema, self.named)
 
     @property
     def kind(self) -> str:
+        """Kind of the type: a primitive type, record, enum, array, map, fixed, or union."""
         if isinstance(self.schema, list):
             return "union"
         kind: str = self.schema["type"]
@@ -52,31 +53,35 @@ class _Type(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Full name of a named type; empty for others."""
         return "" if isinstance(self.schema, list) else str(self.schema.get("name", ""))
 
     @property
     def aliases(self) -> set[str]:
+        """Full names of the type's aliases."""
         namespace = self.name.rpartition(".")[0]
         aliases = self.schema.get("aliases", ())
         return {alias if "." in alias or not namespace else f"{namespace}.{alias}" for alias in aliases}
 
     @property
     def logical(self) -> str:
+        """The logical type with its attributes; empty if there is none."""
         name = str(self.schema.get("logicalType", ""))
         return f"decimal({self.schema.get('precision')},{self.schema.get('scale', 0)})" if name == "decimal" else name
 
     @property
     def branches(self) -> list[_Type]:
-        """Of a union; of another type the type itself."""
+        """Branches of a union; for another type, the type itself."""
         return [self.of(branch) for branch in self.schema] if isinstance(self.schema, list) else [self]
 
     @property
     def inner(self) -> _Type:
-        """Of an array's elements or a map's values."""
+        """The type of an array's elements or a map's values."""
         return self.of(self.schema["items" if self.kind == "array" else "values"])
 
     @property
     def text(self) -> str:
+        """The type as shown in rows: its name or kind, with the logical type."""
         match self.kind:
             case "enum":
                 return f"enum({', '.join(self.schema['symbols'])})"
@@ -90,7 +95,11 @@ class _Type(NamedTuple):
 
 
 class AvroSchema:
-    """A schema with the named types that it refers to."""
+    """A schema with the named types that it refers to.
+
+    Raises:
+        NotComparable: it is not an Avro schema, or refers to an unknown type.
+    """
 
     def __init__(self, definition: str, imports: Mapping[str, str]) -> None:
         try:
@@ -100,31 +109,31 @@ class AvroSchema:
             self._places: dict[Path, Place] = {}
             _describe(self.root, (), optional=False, within=(), found=self._places)
         except (SchemaParseException, LookupError, TypeError, ValueError, AttributeError, RecursionError):
-            raise NotComparable("isn't an Avro schema") from None
+            raise NotComparable("is not an Avro schema") from None
 
     def places(self) -> dict[Path, Place]:
-        """What stands at each path; a type within itself stands there once."""
+        """Fields by path; a recursive type appears once."""
         return self._places
 
     def decoded(self, payload: bytes) -> Any:
-        """The value behind the frame."""
+        """The value after the frame."""
         return schemaless_reader(BytesIO(payload), self.schema, None)
 
     def clashes(self, writer: AvroSchema) -> Clashes:
-        """Paths at which a reader with this schema can't read all values of the writer's."""
+        """Paths at which a reader with this schema cannot read all values of the writer's."""
         return dict.fromkeys(_clashes(self.root, writer.root, (), frozenset()), False)
 
 
 def _parsed(definition: str, imports: Mapping[str, str], named: dict[str, Any]) -> Any:
-    """The schema, after those that it refers to; what has a name goes into `named`.
+    """The schema, parsed after the schemas that it references; named types are added to `named`.
 
-    What a registry calls a reference is a label: which types it brings along stands in its schema.
+    A registry's reference name is only a label: the referenced schema defines which types it contains.
     """
     schema = _loaded(definition)
     while True:
         known = dict(named)
         try:
-            # Java takes 0 as the default of a double; fastavro, where it is strict about defaults, doesn't.
+            # Java accepts 0 as the default of a double; fastavro with strict defaults does not.
             parsed = parse_schema(schema, known, _ignore_default_error=True)
         except UnknownType as unknown:
             name = unknown.name
@@ -132,10 +141,10 @@ def _parsed(definition: str, imports: Mapping[str, str], named: dict[str, Any]) 
                 raise
             label = next((label for label, text in imports.items() if name in _defined(_loaded(text))), None)
             if label is None:
-                raise NotComparable(f"refers to the type {name}, which isn't known") from None
+                raise NotComparable(f"refers to the unknown type {name}") from None
             _parsed(imports[label], {other: text for other, text in imports.items() if other != label}, named)
             if name not in named:
-                raise NotComparable(f"refers to the type {name}, which isn't known") from None
+                raise NotComparable(f"refers to the unknown type {name}") from None
         else:
             named.update(known)
             return parsed
@@ -145,11 +154,11 @@ def _loaded(definition: str) -> Any:
     try:
         return json.loads(definition)
     except ValueError:
-        return definition.strip()  # a primitive type may stand without quotes
+        return definition.strip()  # a primitive type may be written without quotes
 
 
 def _defined(schema: Any, namespace: str = "") -> Iterator[str]:
-    """Full names of the types that a schema defines, however deep."""
+    """Full names of all types that a schema defines, at any depth."""
     if isinstance(schema, list):
         for branch in schema:
             yield from _defined(branch, namespace)

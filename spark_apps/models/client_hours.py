@@ -1,4 +1,4 @@
-"""An hour of each Kafka client in applications' JVMs, by its own metrics, and of the topics that it writes or reads."""
+"""Hourly rows of Kafka clients in applications' JVMs, from their own metrics, and of their topics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_apps.models.rocksdb_memory import APP
 
 CLIENT = (*APP, "kind", "client_id")
 TOPICS_OF_A_CLIENT = 100
-"""As many as are kept of one: who subscribes by a pattern may have thousands."""
+"""Topics kept per client: a pattern subscription may match thousands."""
 _COUNTERS = {
     "record_errors": "producer_record_errors_total",
     "buffer_exhausted": "producer_buffer_exhausted_total",
@@ -27,7 +27,7 @@ _LARGEST = {"queue_max_ms": "producer_queue_max_ms", "poll_gap_max_ms": "consume
 
 
 def client_hours(samples: DataFrame, gained: DataFrame) -> DataFrame:
-    """The columns of metrics.client_hourly."""
+    """Rows of metrics.client_hourly."""
     of_topics = (
         _topics(samples, gained)
         .groupBy(*CLIENT)
@@ -46,7 +46,7 @@ def client_hours(samples: DataFrame, gained: DataFrame) -> DataFrame:
         f.avg(f.when(f.col("metric").endswith("_throttle_mean_ms"), f.col("value"))).alias("throttle_mean_ms"),
         *(_one(metric, "value").alias(name) for name, metric in _LARGEST.items()),
     )
-    # Micrometer has no figure of a client where it has one of its topics. A producer's bytes are told by topic only.
+    # Micrometer has no metric of a client where it has one per topic. Producers report bytes only by topic.
     return (
         gauges.join(counts, ["cluster", "endpoint", "kind", "client_id"], "left")
         .join(of_topics, [*CLIENT], "left")
@@ -57,7 +57,7 @@ def client_hours(samples: DataFrame, gained: DataFrame) -> DataFrame:
 
 
 def client_topic_hours(samples: DataFrame, gained: DataFrame) -> DataFrame:
-    """The columns of metrics.client_topic_hourly: topics on which something went, those with most bytes."""
+    """Rows of metrics.client_topic_hourly: topics with records or record errors, those with the most bytes."""
     most_first = Window.partitionBy(*CLIENT).orderBy(f.desc_nulls_last("bytes"), f.desc("records"), "topic")
     return (
         _topics(samples, gained)
@@ -69,7 +69,7 @@ def client_topic_hours(samples: DataFrame, gained: DataFrame) -> DataFrame:
 
 
 def _topics(samples: DataFrame, gained: DataFrame) -> DataFrame:
-    """What each client sent to and read from each topic."""
+    """Records, bytes, and record errors of each client by topic."""
     apps = samples.select(*APP).distinct()
     found = (
         gained.where(f.col("metric").rlike("^(producer|consumer)_topic_") & f.col("counted").isNotNull())
@@ -82,7 +82,7 @@ def _topics(samples: DataFrame, gained: DataFrame) -> DataFrame:
         )
         .where(f.col("records").isNotNull())
     )
-    # From Kafka 4.1 to 4.x a consumer tells a topic twice whose name has dots: as it is, and with _ for them.
+    # From Kafka 4.1 to 4.x, consumers report a topic with dots in its name twice: as it is, and with _ for dots.
     same_name = Window.partitionBy("cluster", "endpoint", "kind", "client_id", f.regexp_replace("topic", r"\.", "_"))
     is_dotted = f.col("topic").contains(".")
     return (

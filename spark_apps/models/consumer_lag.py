@@ -1,8 +1,8 @@
-"""The model of a consumer's lag on a partition: its age in seconds and its status, as Spark columns.
+"""The model of consumer lag on a partition: its age in seconds and its status, as Spark columns.
 
-The status follows Burrow's rules over the commits of the hour, in its order, mended where they err: lag counts by the
-age of the first uncommitted record, so that one record behind is no stall; it is judged as of the hour's end, so that
-no dip on the way hides it; and by what there was to read, so that a quiet topic doesn't look stopped.
+The status follows Burrow's rules over the commits of the hour, in Burrow's order, with corrections. Lag counts by
+the age of the first uncommitted record, so one record of lag is not a stall. The status is as of the end of the
+hour, so a short dip does not hide lag. It depends on the records available, so a quiet topic does not look stopped.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from spark_apps.sources.kafka_offsets import RECENT_SECONDS
 from spark_apps.sources.kafka_record_times import NOTHING
 
 STANDSTILL_SECONDS = 300
-"""Of the status only, which describes; what a verdict takes for standing still is in the detector."""
+"""Only for this descriptive status; the detector has its own threshold for a stuck partition."""
 STATUS_WORST_FIRST = ("stop", "stall", "rewind", "warn", "ok")
 
 
 def lag_records() -> Column:
-    """Records that a reader can still have, as of the hour's end.
+    """Records that the group can still read, as of the end of the hour.
 
-    What retention took before it was read is lost, not behind; markers and aborted records in front (up to
-    `next_offset`, which is -1 where nothing is behind them) can't be had. Beyond the last stable offset transactions
-    are open; who has committed there reads uncommitted records too. Unknown: a commit beyond the log's end (the topic
-    was made again, or an offset was set by hand), a log whose start has passed that hour's end since, and, where clocks
-    were refuted, a place at the very end of what is proven, as more may have come.
+    Records that retention deleted before they were read are lost and do not count; neither do transaction markers
+    and aborted records at the front (up to `next_offset`; -1: no record after them). Beyond the last stable offset
+    transactions are open; a group that committed there reads uncommitted records too. Unknown: a commit beyond the
+    log end (the topic was recreated, or the offset was set manually), a log start that has passed that hour's log
+    end since, and, where timestamps are contradicted, a commit at the lower bound of the log end, because more
+    records may have arrived.
     """
     committed, end = f.col("committed_offset"), _readable_end()
     is_unknown = (
@@ -41,7 +42,7 @@ def lag_records() -> Column:
 
 
 def waiting_records() -> Column:
-    """Of `lag_records` those that came RECENT_SECONDS or more before the hour's end."""
+    """The part of `lag_records` that was appended RECENT_SECONDS or more before the end of the hour."""
     return f.when(lag_records().isNotNull(), _records_before(f.least("recent_offset", _readable_end())))
 
 
@@ -58,11 +59,12 @@ def _records_before(end: Column) -> Column:
 
 
 def lag_seconds() -> Column:
-    """Age of the first uncommitted record as of the hour's end.
+    """Age of the first uncommitted record as of the end of the hour, in seconds.
 
-    Of `lag_records`, `log_end_offset`, `recent_offset` (the log's end RECENT_SECONDS earlier), `record_at` and `as_of`.
-    A lag within the last minute is interpolated between the log's two ends; an older one is the record's own. Where its
-    time is later than the hour's end, a clock was ahead: then what was seen an hour ago says how old it is at least.
+    Uses `lag_records`, `log_end_offset`, `recent_offset` (the log-end offset RECENT_SECONDS earlier), `record_at`,
+    and `as_of`. Lag of less than a minute is interpolated between the two log-end offsets; otherwise the record's
+    timestamp counts. Where that is after the end of the hour, it is wrong: then the log-end offset of an hour ago
+    gives a lower bound.
     """
     lag = f.col("log_end_offset") - f.col("committed_offset")
     within = lag / f.nullif(f.col("log_end_offset") - f.col("recent_offset"), f.lit(0)) * RECENT_SECONDS
@@ -70,12 +72,12 @@ def lag_seconds() -> Column:
 
 
 def lag_low() -> Column:
-    """The lag is at least so old."""
+    """Lower bound of the age in seconds."""
     return _by_age(f.lit(0.0), _age(f.coalesce("latest_at", "record_at")))
 
 
 def lag_high() -> Column:
-    """The lag is at most so old; null where nothing bounds it."""
+    """Upper bound of the age in seconds; null where there is none."""
     within = f.lit(float(RECENT_SECONDS))
     is_trusted = f.col("record_at") <= f.col("as_of")
     return _by_age(within, f.when(is_trusted, _age(f.coalesce("earliest_at", "record_at"))))
@@ -100,26 +102,26 @@ def _age(record_at: str | Column) -> Column:
 
 
 def silent_seconds(known_from: datetime) -> Column:
-    """Seconds since the last commit; at least those since `known_from` where there is none at hand."""
+    """Seconds since the last commit; without a known commit, the seconds since `known_from` as a lower bound."""
     return _since(f.coalesce("committed_at", f.lit(known_from)))
 
 
 def still_seconds(known_from: datetime) -> Column:
-    """Seconds since the committed offset last moved, or at least so many.
+    """Seconds since the committed offset last advanced, or a lower bound of it.
 
-    A first commit at hand may have moved: until a second one says otherwise it counts as a move.
+    The first known commit may have been an advance: it counts as one until a second commit proves otherwise.
     """
     return _since(f.coalesce("moved_at", "first_at", f.lit(known_from)))
 
 
 def _since(moment: Column) -> Column:
-    """Null where the history couldn't be read."""
+    """Seconds since `moment`; null where __consumer_offsets could not be read."""
     seconds = f.col("as_of").cast("double") - moment.cast("double")
     return f.when(f.col("commits").isNotNull(), f.greatest(seconds, f.lit(0.0)))
 
 
 def partition_status(known_from: datetime) -> Column:
-    """ok, stop, rewind, stall or warn; null where lag or history aren't known. History reaches back to `known_from`."""
+    """ok, stop, rewind, stall, or warn; null where lag or history are not known. History begins at `known_from`."""
     is_waiting = f.col("lag_seconds") >= STANDSTILL_SECONDS
     stands_still = is_waiting & (still_seconds(known_from) >= STANDSTILL_SECONDS)
     return (

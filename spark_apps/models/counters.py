@@ -1,7 +1,7 @@
-"""Counters to exact counts: what a counter gained between two readings, through restarts.
+"""Exact increases of counters between readings, across restarts.
 
-The counts of an hour reach from the last reading before the run to the last reading of the run, so that the counts of
-consecutive hours join without a hole. `counted_from` and `counted_to` say what is covered.
+The increase of an hour is from the last reading before the run to the last reading of the run, so that consecutive
+hours join without a gap. `counted_from` and `counted_to` give the covered time span.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from spark_apps.runtime.warehouse_io import read_query
 
 SERIES = ("cluster", "endpoint", "metric", "labels")
 LOOK_BACK = timedelta(hours=3)
-"""How old an earlier reading may be: across a longer pause of ours a rate says nothing of the hour."""
+"""Maximum age of an earlier reading: across a longer pause between runs, a rate is not representative of the hour."""
 
 
 def earlier_counters(spark: SparkSession, readings: str, hour: datetime) -> DataFrame:
-    """The newest reading of each counter that runs of earlier hours left in a sample table (or a query like one)."""
+    """The newest reading of each counter in earlier hours, from a sample table (or a query with its columns)."""
     query = f"""
         select distinct on (cluster, endpoint, metric, labels) cluster, endpoint, metric, labels, at, value
         from {readings} as reading
@@ -32,9 +32,9 @@ def earlier_counters(spark: SparkSession, readings: str, hour: datetime) -> Data
 
 
 def counts(samples: DataFrame, earlier: DataFrame, hour: datetime) -> DataFrame:
-    """What each counter gained: the series, `counted`, `counted_from`, `counted_to`, `covered_seconds`.
+    """Increase of each counter: the series, `counted`, `counted_from`, `counted_to`, `covered_seconds`.
 
-    Null where a single reading can't tell.
+    Null where there is only a single reading.
     """
     run = (
         samples.where((f.col("kind") == "counter") & f.col("value").isNotNull())
@@ -48,7 +48,7 @@ def counts(samples: DataFrame, earlier: DataFrame, hour: datetime) -> DataFrame:
         )
     )
     before = earlier.select(*SERIES, f.col("at").alias("earlier_at"), f.col("value").alias("earlier_value"))
-    # A counter that is new beside older ones of its metric (a topic's first bytes) began after their last reading.
+    # A new counter of a metric with older counters (a topic's first bytes) started after their last reading.
     siblings = Window.partitionBy("cluster", "endpoint", "metric")
     known = run.join(before, [*SERIES], "left").select(
         "*",
@@ -66,7 +66,7 @@ def counts(samples: DataFrame, earlier: DataFrame, hour: datetime) -> DataFrame:
 
 
 def _base(hour: datetime) -> Column:
-    """Where counting begins: a time and the counter's value then."""
+    """Start of the covered time span, and the counter's value then."""
 
     def point(at: Column, value: Column) -> Column:
         return f.struct(at.alias("at"), value.alias("value"))
@@ -74,7 +74,7 @@ def _base(hour: datetime) -> Column:
     started_at, last_value, zero = f.col("started_at"), f.col("last_value"), f.lit(0.0)
 
     def since(at: str, value: Column) -> Column:
-        """From a reading; from the JVM's start where that is later; from 0 where the counter has fallen."""
+        """From a reading; from the JVM's start if that is later; from 0 if the counter decreased."""
         restarted = started_at > f.col(at)
         fallen = last_value < value
         return f.when(restarted, point(started_at, zero)).otherwise(

@@ -1,7 +1,7 @@
-"""EBS: limits by type and size, and the credit bucket (Amazon EBS User Guide, "EBS volume types"), as columns.
+"""EBS: limits by type and size, and the burst bucket (Amazon EBS User Guide, "EBS volume types"), as columns.
 
-SSD I/O counts in pieces of 256 KiB. A gp2 bucket holds 5,400,000 credits of one I/O each; st1 and sc1 have bytes:
-1 TiB for each TiB of size. A limit that AWS doesn't state (type `standard`), or that needs what isn't known, is null.
+SSD I/O is counted in units of 256 KiB. A gp2 bucket holds 5,400,000 credits of one I/O each; credits of st1 and sc1 are
+bytes: 1 TiB per TiB of size. Limits that AWS does not publish (type `standard`), or with unknown inputs, are null.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ GP2_BUCKET_CREDITS = 5_400_000.0
 GP2_BURST_IOPS = 3_000.0
 ST1_IOPS, SC1_IOPS = 500.0, 250.0  # of 1 MiB
 TELLING_PERCENT = 3.0
-"""Model and BurstBalance differ by less through rounding, and as the two come minutes apart."""
+"""The model and BurstBalance may differ by this much through rounding, and because they are minutes apart."""
 LIMITS = ("baseline_iops", "burst_iops", "baseline_bytes_per_second", "burst_bytes_per_second", "bucket_credits")
-"""Columns that `limits` makes."""
+"""Columns of `limits`."""
 
 
 def limits() -> dict[str, Column]:
-    """LIMITS from volume_type, size_gib, provisioned_iops and provisioned_throughput_mib_s."""
+    """Columns LIMITS, from volume_type, size_gib, provisioned_iops, and provisioned_throughput_mib_s."""
     size, asked = f.col("size_gib"), f.col("provisioned_iops").cast("double")
     tib = size / f.lit(1024.0)
     gp2 = f.least(f.lit(16_000.0), f.greatest(f.lit(100.0), size * 3.0))
     gp2_bytes = f.when(size <= 170, 128 * MIB).otherwise(250 * MIB)
     gp3 = f.coalesce(asked, f.lit(3000.0))
-    # 256 KiB an operation up to 500 MiB/s; beyond 32,000 IOPS 16 KiB an operation.
+    # 256 KiB per operation up to 500 MiB/s; above 32,000 IOPS 16 KiB per operation.
     io1_mib_s = f.when(asked <= 32_000, f.least(f.lit(500.0), asked / 4)).otherwise(f.least(f.lit(1000.0), asked / 64))
     fixed_bytes = {
         "gp3": f.coalesce(f.col("provisioned_throughput_mib_s"), f.lit(125)) * MIB,
@@ -59,7 +59,7 @@ def limits() -> dict[str, Column]:
 def _by_type(**of: Column) -> Column:
     chosen = f.lit(None).cast("double")
     for volume_type, value in of.items():
-        # Asked for here, as least and greatest skip nulls. A gp3 has what is included where AWS doesn't say.
+        # Explicit, because least and greatest skip nulls. A gp3 without a value from AWS has the included performance.
         needed = {"gp3": "volume_type", "io1": "provisioned_iops", "io2": "provisioned_iops"}.get(
             volume_type, "size_gib"
         )
@@ -74,21 +74,21 @@ def is_hdd() -> Column:
 
 
 def spent_per_second() -> Column:
-    """Credits that a load spends, from ops_per_second and bytes_per_second: on SSD whichever counts more pieces."""
+    """Credits used per second, from ops_per_second and bytes_per_second: on SSD the larger of both in I/O units."""
     pieces = f.greatest("ops_per_second", f.col("bytes_per_second") / PIECE_BYTES)
     known = f.col("ops_per_second").isNotNull() & f.col("bytes_per_second").isNotNull()
     return f.when(is_hdd(), f.col("bytes_per_second")).when(known, pieces)
 
 
 def earned_per_second() -> Column:
-    """Credits that a bucket earns: its baseline."""
+    """Credits earned per second: the volume's baseline."""
     return f.when(is_hdd(), f.col("baseline_bytes_per_second")).otherwise(f.col("baseline_iops"))
 
 
 def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Column) -> Column:
-    """Where the bucket stands at its last BurstBalance, by operations alone, from the first one on.
+    """Burst balance in percent at the last BurstBalance, from operations alone, starting at the first one.
 
-    Null when a point between is missing. It is never below empty nor above full.
+    Null if a data point between them is missing. Always between 0 and 100.
 
     Args:
         points: array of struct<at, period_seconds, spent, balance> in order of time.
@@ -96,7 +96,7 @@ def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Col
 
     def step(balance: Column, p: Column) -> Column:
         change = (earned - p.spent) * p.period_seconds / bucket_credits * 100
-        # greatest and least skip nulls: what an unknown load did to the bucket isn't known.
+        # greatest and least skip nulls: an unknown load has an unknown effect on the bucket
         is_known = balance.isNotNull() & change.isNotNull()
         return f.when(is_known, f.least(f.lit(100.0), f.greatest(f.lit(0.0), balance + change)))
 
@@ -107,14 +107,14 @@ def modelled_balance_percent(points: Column, earned: Column, bucket_credits: Col
 
 
 def cost_ratio(points: Column, earned: Column, bucket_credits: Column) -> Column:
-    """What the bucket paid over what `spent` says, since BurstBalance was highest; 1 where the two differ by little.
+    """Credits actually used per credit of `spent`, since the maximum BurstBalance; 1 where they differ little.
 
-    On HDD what isn't sequential counts as 1 MiB however small it is, and CloudWatch doesn't tell what was. A full
-    bucket earns nothing, so what it paid is known only from when it began to fall.
+    On HDD each non-sequential I/O counts as 1 MiB, whatever its size, and CloudWatch does not report which were. A full
+    bucket earns nothing, so its use is known only since it began to drain.
     """
 
     def highest(known: Column) -> Column:
-        # Structs compare by their fields in order: the highest balance, and of these the last.
+        # Structs compare by their fields in order: the highest balance, and the last of these.
         return f.array_max(f.transform(known, lambda p: f.struct(p.balance, p.at)))
 
     def ratio(peak: Column, last: Column, since: Column) -> Column:
@@ -128,15 +128,16 @@ def cost_ratio(points: Column, earned: Column, bucket_credits: Column) -> Column
 
 
 def _between_balances(
-    points: Column, start: Callable[[Column], Column], judge: Callable[[Column, Column, Column], Column]
+    points: Column, start: Callable[[Column], Column], evaluate: Callable[[Column, Column, Column], Column]
 ) -> Column:
-    """`judge` of the point where `start` begins, the last one with a BurstBalance, and all after the first up to it."""
+    """`evaluate` with the point at `start`, the last point with a BurstBalance, and all points after the first up to
+    it."""
 
-    def judged(known: Column) -> Column:
+    def evaluated(known: Column) -> Column:
         ends = f.struct(start(known).alias("first"), f.get(known, f.size(known) - 1).alias("last"))
-        return _let(ends, lambda e: _let(_between(points, e.first, e.last), lambda s: judge(e.first, e.last, s)))
+        return _let(ends, lambda e: _let(_between(points, e.first, e.last), lambda s: evaluate(e.first, e.last, s)))
 
-    return _let(f.filter(points, lambda p: p.balance.isNotNull()), judged)
+    return _let(f.filter(points, lambda p: p.balance.isNotNull()), evaluated)
 
 
 def _between(points: Column, first: Column, last: Column) -> Column:
@@ -144,18 +145,18 @@ def _between(points: Column, first: Column, last: Column) -> Column:
 
 
 def _is_whole(first: Column, last: Column, since: Column) -> Column:
-    """Whether no point between is missing."""
+    """Whether no data point between them is missing."""
     seconds = f.aggregate(since, f.lit(0).cast("bigint"), lambda total, p: total + p.period_seconds)
     return seconds == f.unix_timestamp(last.at) - f.unix_timestamp(first.at)
 
 
 def _let(value: Column, use: Callable[[Column], Column]) -> Column:
-    """`use` of a value that is made once: in another lambda it would be made again for each element."""
+    """Applies `use` to a value that is computed once: inside another lambda it would be computed for each element."""
     return f.get(f.transform(f.array(value), use), f.lit(0))
 
 
 def median(values: Column) -> Column:
-    """Median of an array of doubles without nulls; null when it is empty."""
+    """Median of an array of doubles without nulls; null if it is empty."""
     ordered, size = f.array_sort(values), f.size(values)
     lower = f.get(ordered, ((size - 1) / 2).cast("int"))
     return (lower + f.get(ordered, (size / 2).cast("int"))) / 2

@@ -1,9 +1,9 @@
 r"""Regular expressions as JSON Schema writes them: ECMA-262 with the flag `u`, found anywhere in a text.
 
-They are foreign text, and of another language than Python's: `\p{L}`, `(?<name>)` and lookbehinds of any length are
-usual, `\d` and `\w` are ASCII, `$` isn't before a line break, a dot isn't U+2028. So a pattern is translated for the
-module `regex`, which knows the same constructs, and what ECMA-262 doesn't have is no pattern. One that would search for
-longer than a moment isn't evaluated either.
+The dialect differs from Python's: `\p{L}`, `(?<name>)`, and lookbehinds of any length are common, `\d` and `\w` are
+ASCII, `$` does not match before a line break, and a dot does not match U+2028. So a pattern is translated for the
+module `regex`, which has the same constructs; constructs that ECMA-262 does not have make it invalid. Patterns are
+untrusted: one that takes too long is not evaluated either.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import regex
 
 _LONGEST_SECONDS = 1
 _ENDLESS: set[str] = set()
-"""Patterns that once took longer: they aren't tried again."""
+"""Patterns that took too long once: they are not tried again."""
 _SPACES = r"\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _WORD = "[A-Za-z0-9_]"
 _SETS = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES}
@@ -36,11 +36,11 @@ _TOKEN = regex.compile(
 
 
 class NoPattern(ValueError):
-    """What isn't an ECMA pattern, or isn't evaluated in time."""
+    """Not an ECMA-262 pattern, or one that takes too long to evaluate."""
 
 
 def is_found(pattern: str, text: str) -> bool:
-    """Whether the pattern matches somewhere in the text. Raises NoPattern."""
+    """Whether the pattern matches anywhere in the text. Raises NoPattern."""
     check(pattern)
     try:
         return _compiled(pattern).search(text, timeout=_LONGEST_SECONDS) is not None
@@ -58,7 +58,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def check(pattern: Any) -> None:
-    """Raises NoPattern where `is_found` could for every text."""
+    """Raises NoPattern if `is_found` could raise it for any text."""
     if not isinstance(pattern, str) or pattern in _ENDLESS:
         raise NoPattern(pattern)
     _compiled(pattern)

@@ -1,9 +1,9 @@
-"""Strings that are constants: paths at which a few stand over and over, and which of them began or vanished.
+"""Enumerations: paths with few, repeated strings, and which of these constants were added or removed.
 
-Shapes don't know what stands in strings, so a sample of the log's values is looked at. A path is an enumeration while
-its strings are few and repeat, and while most of them are there throughout: labels of releases, campaigns or tenants
-come and go and are none. What is told are facts. That a constant which only young records have (an order that is still
-new) isn't new itself is seen by its first place, which moves on from hour to hour; that is judged in SQL.
+Shapes do not include the content of strings, so a sample of the log's values is examined. A path is an enumeration
+if it has few strings that repeat, most of them throughout the log; labels of releases, campaigns, or tenants come
+and go and are not constants. The result is facts only. A constant that only recent records have (the state of new
+orders) is not new: its first position advances from hour to hour. SQL evaluates that.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from spark_apps.models.json_shapes import Path, leaves_at
 from spark_apps.models.schema_versions import BUCKETS, MIN_VALUES, Kind, course_of, is_sharp
 
 MOST, LONGEST, REPEATED = 12, 40, 5
-"""Constants of one path, characters of one, and how often each is seen in the mean."""
+"""Maximum number of constants per path, maximum length in characters, and minimum mean number of occurrences."""
 CHANCE = 3.0
-"""Standard deviations: of a few dozen values one half often has twice as many as the other. What is only young is seen
-from hour to hour."""
+"""Standard deviations: with a few dozen values, one half often has twice as many as the other. Constants that only
+recent records have are detected from hour to hour."""
 _LATEST = np.iinfo(np.int64).max
 
 
 class ConstantChange(NamedTuple):
-    """A constant that began or vanished; positions are those of the sample's records."""
+    """A constant that was added or removed; positions are those of the sample's records."""
 
     path: Path
     constant: str
@@ -38,7 +38,7 @@ class ConstantChange(NamedTuple):
 
 
 def are_constants(seen: Counter[str]) -> bool:
-    """Whether the strings at a path are few and short, and repeat."""
+    """Whether the strings at a path are few, short, and repeated."""
     return 0 < len(seen) <= MOST and seen.total() >= REPEATED * len(seen) and max(map(len, seen)) <= LONGEST
 
 
@@ -74,7 +74,7 @@ def _of_path(path: Path, positions: list[int], values: Mapping[int, Any]) -> lis
     changes = []
     for constant in sorted(changed):
         kind = kinds[constant]
-        if courses[constant].ends:  # also one that had begun: the release that knew it was rolled back
+        if courses[constant].ends:  # also one that was added before: a release that was rolled back
             after = at[at > kind.last]
             changes.append(ConstantChange(path, constant, False, kind.total, len(after), kind.last, int(after[0])))
         elif is_sharp(kind, exposure, CHANCE):

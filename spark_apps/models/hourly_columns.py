@@ -1,4 +1,4 @@
-"""Samples in the long layout (one row per metric, labels and time) to hourly columns."""
+"""Samples in long format (one row per metric, labels, and time) to hourly columns."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from pyspark.sql import functions as f
 
 
 def labels_are(**labels: str) -> Column:
-    """Whether a row is of exactly these labels; without any: of the whole JVM."""
+    """Whether a row has exactly these labels; without labels: of the whole JVM."""
     return f.col("labels") == json.dumps(labels, sort_keys=True)
 
 
 def reading(metric: str, **labels: str) -> Column:
-    """The value where the row is this metric with exactly these labels, else null: for max, min, avg within a group."""
+    """The value if the row has this metric and exactly these labels, otherwise null; for max, min, or avg within a
+    group."""
     return f.when((f.col("metric") == metric) & labels_are(**labels), f.col("value"))
 
 
 def counted(metric: str, **labels: str) -> Column:
-    """What a counter gained (see `spark_apps.models.counters`), for use within a group."""
+    """Increase of a counter (see `spark_apps.models.counters`) within a group."""
     return f.max(f.when((f.col("metric") == metric) & labels_are(**labels), f.col("counted")))
 
 
 def label(name: str) -> Column:
-    """A label's value."""
+    """Value of a label."""
     return f.get_json_object("labels", f"$.{name}")
 
 
 def sum_unless_unknown(column: str) -> Column:
-    """Sum within a group; null where any part of it is unknown."""
+    """Sum within a group; null if any part of it is unknown."""
     return f.when(f.count("*") == f.count(column), f.sum(column)).alias(column)

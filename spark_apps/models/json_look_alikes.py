@@ -1,12 +1,12 @@
-"""JSON values that look alike: the same text but for what stands in strings and numbers.
+"""JSON values that look alike: the same text except for the content of strings and numbers.
 
-To type a value exactly costs Spark some 40 µs of CPU, more than its own inference; but values of a changelog repeat a
-few patterns. So each Arrow batch counts look-alikes (vectorised), and only one of each is typed.
+Determining the exact type of a value costs Spark some 40 µs of CPU, more than its schema inference, but values of a
+changelog repeat few patterns. So each Arrow batch counts look-alikes (vectorized), and only one of each is typed.
 
-Two values look alike only if they have the same type. The signs of that are kept: keys, braces, quotes, one digit of
-an integer, a fraction's point, `.0` (a fraction that Spark takes for an integer). Plain JSON is looked at byte by byte,
-all values at once; what has exponents, long numbers, control characters and the like by regular expressions, at four
-times the cost; what is hardly JSON looks like nothing but itself.
+Two values look alike only if they have the same type. A pattern keeps what determines the type: keys, braces,
+quotes, one digit of an integer, the point of a fraction, `.0` (a fraction that Spark types as an integer). Plain
+JSON is processed byte by byte, all values at once; values with exponents, long numbers, or control characters are
+processed by regular expressions, at four times the cost; text that is hardly JSON has only itself as look-alike.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from spark_apps.models.json_shapes import DEEPEST
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*'
 _CONTENTS = "|".join(
     (
-        rf'({_STRING}"\s*:)(?:\s*-?[0-9]{{1,18}})?',  # a key stays, an integer behind it goes
+        rf'({_STRING}"\s*:)(?:\s*-?[0-9]{{1,18}})?',  # a key stays, an integer value after it is dropped
         rf'{_STRING}(")',
-        r"(\[)\s*\]",  # an empty array isn't one with an integer
+        r"(\[)\s*\]",  # an empty array differs from one with an integer
         r"([\[,]\s*)-?[0-9]{1,18}",
         r"(\.)[0-9]*[1-9][0-9]*",
         r"([eE])[+-]?[0-9]+",
     )
 )
 _KEPT = r"\1\2\3\4\5\6"
-# What JSON refuses, and what would look like a whole value without its strings and numbers.
+# Text that JSON rejects, and that would look like a complete value without its strings and numbers.
 _BROKEN = "|".join(
     (
         r":\s*[,}\]]|,\s*[,}\]:]|[\[{]\s*,",
@@ -46,21 +46,22 @@ _ESCAPES = np.frombuffer(b'"\\/bfnrtu', np.uint8)
 _HEX = np.frombuffer(b"0123456789abcdefABCDEF", np.uint8)
 _JSON_OF_SIDE = r"\A[\x00\x01][{\[]"
 _FRAME_OF_SIDE = r"\A(?:\x01\x00|\x00{5})(?s:.)"
-"""A store of an outer join has a byte before each value that says which side's it is."""
+"""In a store of an outer join, a byte before each value names its side."""
 _LONGEST_INTEGER = 18
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _OPENING, _CLOSING = np.frombuffer(b"{[", np.uint8), np.frombuffer(b"}]", np.uint8)
 _BYTES_AT_ONCE = 4 * 2**20
 _PLAIN, _ODD, _ITSELF = 0, 1, 2
-"""How a pattern was made; patterns of two ways say nothing about each other."""
+"""Method that created a pattern; patterns of two methods cannot be compared."""
 _KEY, _TEXT = 1, 2
 
 
 def look_alikes(edges: Mapping[str, Sequence[int]]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow`: (resource, position, value) → (resource, bucket, value, is_deep, count, first, last).
 
-    A row for each kind of look-alike within a batch, resource and bucket (how many of the resource's edges lie before
-    the position): one of them, whether it is nested too deeply to be typed, how many, the first and last position.
+    One row per pattern within a batch, resource, and bucket (number of the resource's edges before the position): an
+    example value, whether it is nested too deeply to be typed, the number of values, and the first and last
+    position.
     """
     return partial(_count, edges={resource: np.array(found, np.int64) for resource, found in edges.items()})
 
@@ -93,7 +94,7 @@ def _count(batches: Iterable[pa.RecordBatch], edges: Mapping[str, np.ndarray]) -
 
 
 def _is_deep(value: bytes) -> bool:
-    """Whether more than DEEPEST brackets stand open at once, outside of strings."""
+    """Whether more than DEEPEST brackets are open at once, outside of strings."""
     if value.count(b"{") + value.count(b"[") <= DEEPEST:
         return False
     outside = np.frombuffer(_STRINGS.sub(b"", value), np.uint8)
@@ -102,7 +103,7 @@ def _is_deep(value: bytes) -> bool:
 
 
 def _bounded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Large values a few at a time: a byte costs some twenty while it is looked at."""
+    """Splits batches with large values: processing takes some twenty bytes of memory per byte."""
     for batch in batches:
         rows = max(batch.num_rows * _BYTES_AT_ONCE // max(batch.nbytes, 1), 1)
         yield from (batch.slice(i, rows) for i in range(0, batch.num_rows, rows))
@@ -118,7 +119,7 @@ def _buckets(batch: pa.RecordBatch, edges: Mapping[str, np.ndarray]) -> pa.Array
 
 
 def patterns(value: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """What each value looks like, and the way that was found; values alike in both have one type."""
+    """The pattern of each value and the method that created it; values with equal pattern and method have one type."""
     pattern, is_odd = _plain_patterns(value)
     way = np.where(is_odd, _ODD, _PLAIN).astype(np.int8)
     if is_odd.any():
@@ -134,8 +135,10 @@ def patterns(value: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _is_framed(value: pa.Array) -> pa.Array:
-    """Whether a Schema Registry's frame is all that matters of it; what is as long as a serialised long may be one, and
-    JSON behind the byte of an outer join's side is none."""
+    """Whether only the Schema Registry's frame of a value matters.
+
+    A value of 8 bytes may be a serialized long, and JSON after the side byte of an outer join is not framed.
+    """
     size = pc.binary_length(value)
     begins = pc.or_(pc.starts_with(value, b"\0"), pc.match_substring_regex(value, _FRAME_OF_SIDE))
     is_json = pc.match_substring_regex(value, _JSON_OF_SIDE)
@@ -144,8 +147,10 @@ def _is_framed(value: pa.Array) -> pa.Array:
 
 
 def _plain_patterns(value: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """Values without the contents of strings and without all but one digit of numbers, and which of them are odd: their
-    patterns mean nothing. All values lie in one array of bytes, with a zero before and behind it."""
+    """Values without the content of strings and without all but one digit of numbers, and which of them are odd.
+
+    Patterns of odd values have no meaning. All values are in one array of bytes, with a zero before and after it.
+    """
     _, offsets, data = value.buffers()
     edges = np.frombuffer(offsets, np.int32)[value.offset : value.offset + len(value) + 1]
     text = np.zeros(int(edges[-1] - edges[0]) + 2, np.uint8)
@@ -178,22 +183,24 @@ def _plain_patterns(value: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 class _Rows:
-    """Marks rows by what was found in their bytes."""
+    """Marks rows by positions found in their bytes."""
 
     def __init__(self, edges: np.ndarray) -> None:
         self.edges = edges
         self.are = np.zeros(len(edges) - 1, np.bool_)
 
     def of(self, places: np.ndarray) -> np.ndarray:
+        """Rows of these byte positions."""
         return np.searchsorted(self.edges, places, side="right") - 1
 
     def add(self, places: np.ndarray) -> None:
+        """Marks the rows of these byte positions."""
         if len(places):
             self.are[self.of(places)] = True
 
 
 def _strings(text: np.ndarray, odd: _Rows) -> np.ndarray:
-    """For each byte whether it is the content of a key, of another string, or none (0)."""
+    """For each byte: whether it is part of a key, of another string, or neither (0)."""
     is_quote = text == ord('"')
     backslashes = np.flatnonzero(text == ord("\\"))
     if len(backslashes):

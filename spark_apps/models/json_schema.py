@@ -1,13 +1,13 @@
-"""JSON Schemas: which values that one schema allows another refuses.
+"""JSON Schemas: which values that one schema allows another rejects.
 
-A schema is taken apart into alternatives of one type each (`type`, `oneOf`, `anyOf`; `allOf` is merged into them). A
-writer's alternative is read if one of the reader's accepts all of it: its bounds are no tighter, its constants include
-the writer's, its properties accept the writer's, it requires nothing that the writer may leave out.
+A schema is split into alternatives of one type each (`type`, `oneOf`, `anyOf`; `allOf` is merged into them). A
+writer's alternative is readable if one of the reader's accepts all of it: its bounds are not tighter, its constants
+include the writer's, its properties accept the writer's, and it requires nothing that the writer may omit.
 
-The content model decides about undeclared properties: a closed one (`additionalProperties: false`) refuses them, and
-that breaks. What an open one might have held under a name that the other side declares breaks strict readers only.
-`if`, `dependentSchemas` and `propertyNames` aren't looked into; formats are annotations. A pattern that is none of
-ECMA-262 is told by its place, and neither applies to a property nor refuses a constant.
+The content model decides about undeclared properties: a closed one (`additionalProperties: false`) rejects them,
+which is a breaking change. Properties that an open one might have had under a name that the other side declares
+break only strict readers. `if`, `dependentSchemas`, and `propertyNames` are not evaluated; formats are annotations.
+Patterns that are not ECMA-262 are reported with their path; they match no property and reject no constant.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TYPE_WITH = {keyword: kind for kind, keywords in _KEYWORDS_OF.items() for keywo
 _LOWER = ("minLength", "minimum", "exclusiveMinimum", "minItems", "minProperties")
 _UPPER = ("maxLength", "maximum", "exclusiveMaximum", "maxItems", "maxProperties")
 _EDGES = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-"""Compared together: what the one excludes the other may."""
+"""Keywords compared together: one of them may allow what another excludes."""
 _SIZES = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems"),
           "object": ("minProperties", "maxProperties")}  # fmt: skip
 _SHOWN = (*_LOWER, *_UPPER, "multipleOf", "pattern", "uniqueItems")
@@ -52,14 +52,14 @@ _LONGEST_PATTERN = 80
 
 
 class _Node(NamedTuple):
-    """A schema, and how its references are resolved; of a tuple of nodes all hold."""
+    """A schema, and how its references are resolved; all nodes of a tuple apply."""
 
     schema: Any
     resolver: Any
 
 
 class _Contains(NamedTuple):
-    """How many elements of an array are such."""
+    """Number of elements of an array that match a schema."""
 
     node: _Node
     least: int
@@ -67,39 +67,40 @@ class _Contains(NamedTuple):
 
 
 Pairs = frozenset[tuple[Any, Any]]
-"""Nodes that are being compared: one within itself clashes only where it does so anyway."""
+"""Pairs of nodes in comparison: a recursive one clashes only where it does so otherwise."""
 _ANYTHING = _Node(True, None)
 
 
 @dataclass
 class _Alternative:
-    """What values of one type must be."""
+    """Constraints on values of one type."""
 
     type: str = ANY
     words: dict[str, Any] = field(default_factory=dict)
-    """Bounds and the like."""
+    """Keywords such as bounds."""
     constants: frozenset[str] | None = None
     required: frozenset[str] = frozenset()
     properties: dict[str, _Node] = field(default_factory=dict)
     patterns: dict[str, _Node] = field(default_factory=dict)
     others: _Node | None = None
-    """Of properties that aren't declared; none: anything."""
+    """Schema of undeclared properties; None: anything."""
     elements: list[_Node] = field(default_factory=list)
     more_elements: _Node | None = None
     contained: list[_Contains] = field(default_factory=list)
     excluded: list[_Node] = field(default_factory=list)
 
     def property(self, name: str) -> _Node | None:
-        """What may stand under a name; none: nothing is declared, so anything."""
+        """Schema of a property; None: nothing is declared, so anything."""
         declared = [self.properties[name]] if name in self.properties else []
         declared += [node for pattern, node in self.patterns.items() if _may_match(pattern, name, unread=False)]
         return _both(*declared) if declared else self.others
 
     def element(self, place: int) -> _Node | None:
+        """Schema of the array element at a position; None: anything."""
         return self.elements[place] if place < len(self.elements) else self.more_elements
 
     def merged(self, other: _Alternative) -> _Alternative | None:
-        """What both allow; none where no value can be both."""
+        """Values that both allow; None if no value satisfies both."""
         types = {self.type, other.type} - {ANY}
         if len(types) > 1 and types != {"integer", "number"}:
             return None
@@ -123,7 +124,7 @@ class _Alternative:
 
 
 def _may_match(pattern: Any, text: str, *, unread: bool) -> bool:
-    """Whether a pattern is found in a text; `unread` where it can't be evaluated."""
+    """Whether a pattern matches a text; `unread` if the pattern cannot be evaluated."""
     try:
         return ecma_patterns.is_found(pattern, text)
     except NoPattern:
@@ -141,13 +142,17 @@ def _united(some: Mapping[str, _Node], others: Mapping[str, _Node]) -> dict[str,
 
 
 def _even(*alternatives: _Alternative) -> list[list[_Node | None]]:
-    """The elements that either declares one by one, of both."""
+    """Element schemas that any of the alternatives declares by position, for all of them."""
     count = max(len(each.elements) for each in alternatives)
     return [[each.element(i) or _ANYTHING for i in range(count)] for each in alternatives]
 
 
 class JsonSchema:
-    """A schema with those that it refers to, by the names it refers to them with."""
+    """A schema with its references, by the names that it uses for them.
+
+    Raises:
+        NotComparable: it is not a JSON Schema, or refers to an unknown schema.
+    """
 
     def __init__(self, definition: str, imports: Mapping[str, str]) -> None:
         try:
@@ -163,18 +168,18 @@ class JsonSchema:
             self._places: dict[Path, Place] = {}
             _describe(self.root, (), optional=False, within=frozenset(), found=self._places)
         except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-            raise NotComparable("isn't a JSON Schema") from None
+            raise NotComparable("is not a JSON Schema") from None
 
     def places(self) -> dict[Path, Place]:
-        """What stands at each path; a schema within itself is told once."""
+        """Properties by path; a recursive schema appears once."""
         return self._places
 
     def decoded(self, payload: bytes) -> Any:
-        """The value behind the frame."""
+        """The value after the frame."""
         return json.loads(payload)
 
     def clashes(self, writer: JsonSchema) -> Clashes:
-        """Paths at which a reader with this schema refuses values that the writer's allows."""
+        """Paths at which a reader with this schema rejects values that the writer's allows."""
         found: dict[Path, bool] = {}
         for path, is_strict in _clashes(self.root, writer.root, (), frozenset()):
             found[path] = is_strict and found.get(path, True)
@@ -196,7 +201,7 @@ def _opened(node: _Node) -> _Node:
         except Unresolvable:
             break
         node = _Node(found.contents, found.resolver)
-    raise NotComparable(f"refers to {node.schema['$ref']}, which isn't known")
+    raise NotComparable(f"refers to the unknown schema {node.schema['$ref']}")
 
 
 def _alternatives(node: _Node) -> list[_Alternative]:
@@ -221,12 +226,12 @@ def _all_of(factors: Iterable[list[_Alternative]]) -> list[_Alternative]:
 
 
 def _plain(schema: Mapping[str, Any], resolver: Any) -> list[_Alternative]:
-    """What a schema says itself, apart from what it is combined of."""
+    """Alternatives of a schema's own keywords, without combined schemas."""
     constants = schema["enum"] if "enum" in schema else [schema["const"]] if "const" in schema else None
     types = schema.get("type")
     if types is None and constants is not None:
         types = sorted({type_of(each) for each in constants})
-    elif types is None:  # keywords of a type are taken to mean it
+    elif types is None:  # keywords that apply to one type imply that type
         types = sorted({_TYPE_WITH[word] for word in schema if word in _TYPE_WITH}) or [ANY]
     found = []
     for kind in [types] if isinstance(types, str) else types:
@@ -249,7 +254,7 @@ def _of_type(kind: str, schema: Mapping[str, Any], resolver: Any) -> _Alternativ
     made.words = {word: schema[word] for word in applying if word in schema and word not in _OF_SCHEMAS}
     for exclusive, plain in _EDGES.items():
         if isinstance(made.words.get(exclusive), bool) and made.words.pop(exclusive) and plain in made.words:
-            made.words[exclusive] = made.words.pop(plain)  # draft 4 says with it whether the other one excludes itself
+            made.words[exclusive] = made.words.pop(plain)  # in draft 4, whether the other bound is exclusive
     if kind == "object":
         made.required = frozenset(schema.get("required", ()))
         made.properties = {name: node(each) for name, each in schema.get("properties", {}).items()}
@@ -290,7 +295,7 @@ def _describe(node: _Node, path: Path, *, optional: bool, within: frozenset[Any]
 
 
 def _unread(alternatives: Iterable[_Alternative]) -> tuple[str, ...]:
-    """Patterns that aren't evaluated, as they stand there."""
+    """Patterns that are not evaluated, as written."""
     found = []
     for each in alternatives:
         for pattern in (*each.patterns, *(each.words[word] for word in ("pattern",) if word in each.words)):
@@ -302,7 +307,7 @@ def _unread(alternatives: Iterable[_Alternative]) -> tuple[str, ...]:
 
 
 def _key(node: _Node) -> Any:
-    """Tells nodes apart. A schema's parts live as long as it does."""
+    """Identity of a node. Parts of a schema live as long as the schema."""
     return tuple(map(_key, node.schema)) if isinstance(node.schema, tuple) else id(node.schema)
 
 
@@ -323,7 +328,7 @@ def _text(of: _Alternative) -> str:
 
 
 def _clashes(reader: _Node, writer: _Node, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
-    """Paths, each with whether only an undeclared property is in the way."""
+    """Paths of clashes, each with whether only strict readers clash."""
     pair = (_key(reader), _key(writer))
     if pair in seen:
         return
@@ -373,8 +378,8 @@ def _accepts(reader: _Node, writer: _Node, path: Path, seen: Pairs, *, strictly:
 
 
 def _must_contain(wanted: _Node, writer: _Alternative, path: Path, seen: Pairs, *, strictly: bool = True) -> int:
-    """Of how many elements of each array of the writer's it is sure that they are wanted: because of their places, or
-    because it says itself what its arrays contain."""
+    """Minimum number of matching elements in each array of the writer's, from element positions and its own
+    `contains`."""
 
     def are_wanted(*given: _Node | None) -> bool:
         return _accepts(wanted, _both(*given) or _ANYTHING, path, seen, strictly=strictly)
@@ -383,12 +388,12 @@ def _must_contain(wanted: _Node, writer: _Alternative, path: Path, seen: Pairs, 
     by_place = sum(map(are_wanted, writer.elements[:least]))
     if least > declared and are_wanted(writer.more_elements):
         by_place += least - declared
-    others = None if declared else writer.more_elements  # what is true of each element wherever it stands
+    others = None if declared else writer.more_elements  # keywords for every element, whatever its position
     return max([by_place, *(given.least for given in writer.contained if are_wanted(given.node, others))])
 
 
 def _may_contain(wanted: _Node, writer: _Alternative) -> float:
-    """How many elements of an array of the writer's may be wanted, by their types."""
+    """Maximum number of elements of a writer's array that can match, by their types."""
 
     def may_be(given: _Node | None) -> bool:
         return bool(_all_of(_alternatives(each) for each in (wanted, given or _ANYTHING)))
@@ -399,7 +404,7 @@ def _may_contain(wanted: _Node, writer: _Alternative) -> float:
 
 
 def _lowest(of: _Alternative, sign: int = 1) -> tuple[float, bool] | None:
-    """The least number that is allowed, and whether it is itself excluded; with sign -1 that of the negated numbers."""
+    """The minimum, and whether it is exclusive; with sign -1 that of the negated numbers."""
     plain, exclusive = ("minimum", "exclusiveMinimum") if sign > 0 else ("maximum", "exclusiveMaximum")
     edges = [(sign * of.words[word], word == exclusive) for word in (plain, exclusive) if word in of.words]
     if of.type == "integer":
@@ -413,7 +418,7 @@ def _has_tighter_edge(reader: _Alternative, writer: _Alternative, sign: int) -> 
 
 
 def _is_tighter(reader: _Alternative, writer: _Alternative) -> bool:
-    """Whether the reader refuses some of the writer's values of this type for what they are themselves."""
+    """Whether the reader rejects some of the writer's values of this type by its own constraints."""
     if writer.constants is not None:
         return any(not _holds(constant, reader) for constant in writer.constants if _holds(constant, writer))
     mine, theirs = reader.words, writer.words
@@ -435,11 +440,11 @@ def _is_tighter(reader: _Alternative, writer: _Alternative) -> bool:
 
 
 def _is_multiple(number: float, of: float) -> bool:
-    return Fraction(str(number)) % Fraction(str(of)) == 0  # 0.3 is one of 0.1, which floats don't know
+    return Fraction(str(number)) % Fraction(str(of)) == 0  # 0.3 is a multiple of 0.1, which floats cannot represent
 
 
 def _holds(constant: str, of: _Alternative) -> bool:
-    """Whether a constant is what the words of its type, and the constants, allow."""
+    """Whether a constant satisfies the keywords of its type, and the constants."""
     if of.constants is not None and constant not in of.constants:
         return False
     value, words = json.loads(constant), of.words
@@ -458,7 +463,7 @@ def _holds(constant: str, of: _Alternative) -> bool:
 
 
 def _implied(rule: Any, kept: Any) -> bool:
-    """Whether who keeps to the one rule about what must go along with a property keeps to the other."""
+    """Whether satisfying `kept`, a rule about dependent properties, implies satisfying `rule`."""
     return set(rule) <= set(kept) if isinstance(rule, list) and isinstance(kept, list) else bool(rule == kept)
 
 
@@ -479,7 +484,7 @@ def _object_clashes(reader: _Alternative, writer: _Alternative, path: Path, seen
 
 
 def _undeclared_or(reader: _Node | None, writer: _Node | None, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
-    """Clashes of a property's schemas. What isn't declared may be anything: that stops strict readers only."""
+    """Clashes of a property's schemas. An undeclared property may be anything: that breaks only strict readers."""
     if reader is None:
         return
     for at, is_strict in _clashes(reader, writer or _ANYTHING, path, seen):

@@ -1,8 +1,8 @@
-"""Shapes of JSON values: Spark's `schema_of_variant` says the exact type of one value; here that text becomes paths.
+"""Shapes of JSON values: converts the text of Spark's `schema_of_variant`, the exact type of a value, to paths.
 
-A shape is lossless but for arrays (elements are merged, so a path below `[]` counts values, not elements). Values of
-the same shape are counted by Spark; only distinct shapes come here, so the work follows the number of shapes. Objects
-used as maps (many unrelated keys) collapse to one path `*`.
+A shape is lossless except for arrays (elements are merged, so a path below `[]` counts values, not elements). Spark
+counts values of the same shape; only distinct shapes are processed here, so the work depends on their number.
+Objects used as maps (many unrelated keys) collapse to one path `*`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from functools import lru_cache
 from typing import Any
 
 Path = tuple[str, ...]
-"""Keys from the root; `[]` for elements of an array, `*` for keys of a map. A key itself is prefixed by a dot."""
+"""Keys from the root; `[]` for elements of an array, `*` for keys of a map. Plain keys have a dot as prefix."""
 
 ELEMENT = "[]"
 MAP_KEY = "*"
 FRAMED = "FRAMED "
-"""How the shape of a value begins that a Schema Registry framed; its schema id follows."""
+"""Prefix of the shape of a value framed by a Schema Registry; its schema id follows."""
 FORMATS = {"LONG": "long", "BINARY": "binary", "TEXT": "string"}
-"""Other shapes that aren't JSON, as `state_stores` names them, with the type they have here."""
+"""Other shapes that are not JSON, by their names in `state_stores`, with their types here."""
 
 _TOKEN = re.compile(
     r"(?P<object>OBJECT<)|(?P<array>ARRAY<)|(?P<end>>)|(?P<comma>, ?)|(?P<scalar>[A-Z]+(?:\(\d+,\d+\))?)"
@@ -41,9 +41,9 @@ _GENERATED_KEY = re.compile(
     r"\.(?:[\d.,:_-]+|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{12,}|.*\d{4,}.*|.*@.*|\d{4}-\d\d.*)$", re.DOTALL
 )
 DEEPEST = 100
-"""Levels that are looked at: what lies deeper nobody has declared."""
+"""Maximum depth: deeper levels are ignored."""
 _LONGEST_PATH = 500
-"""As text, in characters: PostgreSQL's indexes take no key of more than some 2,700 bytes."""
+"""Maximum length of a path in characters: PostgreSQL's index keys have at most some 2,700 bytes."""
 _MANY_KEYS = 32
 _SOME_GENERATED_KEYS = 3
 _MAP_PRESENCE = 0.2
@@ -59,13 +59,13 @@ def paths_of(shape: str) -> tuple[tuple[Path, str], ...]:
     found: list[tuple[Path, str]] = []
     try:
         _parse(shape, 0, (), found)
-    except RecursionError:  # hundreds of levels: the root is enough to say about it
+    except RecursionError:  # hundreds of levels: only the root is used
         return (((), found[0][1]),)
     return tuple(each for each in found if len(each[0]) <= DEEPEST)
 
 
 def _parse(shape: str, at: int, path: Path, found: list[tuple[Path, str]]) -> int:
-    """Reads one type at `at`; returns where it ends."""
+    """Parses one type at position `at`; returns the position after it."""
     token = _TOKEN.match(shape, at)
     if token is None:
         raise ValueError(f"not a type: {shape[at : at + 80]}")
@@ -82,7 +82,7 @@ def _parse(shape: str, at: int, path: Path, found: list[tuple[Path, str]]) -> in
         return at + 1
     if token["array"]:
         found.append((path, "array"))
-        if shape.startswith("VOID>", token.end()):  # an empty array, or nulls only: says nothing of its elements
+        if shape.startswith("VOID>", token.end()):  # an empty array, or nulls only: the type of elements is unknown
             return token.end() + 5
         return _parse(shape, token.end(), (*path, ELEMENT), found) + 1
     scalar = token["scalar"]
@@ -94,7 +94,7 @@ def _parse(shape: str, at: int, path: Path, found: list[tuple[Path, str]]) -> in
 
 
 def render(path: Path) -> str:
-    """`$.a.b[].c`; a key that isn't a plain word is quoted: `$['a.b']`."""
+    """`$.a.b[].c`; a key that is not a plain word is quoted: `$['a.b']`."""
     text = "$"
     for part in path:
         if part in (ELEMENT, MAP_KEY):
@@ -110,13 +110,14 @@ def render(path: Path) -> str:
 
 @dataclass
 class _Node:
-    """What is known of a path before maps collapse."""
+    """Counts of a path before maps collapse."""
 
     values: int = 0
     objects: int = 0
     children: dict[str, _Node] = field(default_factory=dict)
 
     def merge(self, other: _Node) -> None:
+        """Adds the counts of another node."""
         self.values += other.values
         self.objects += other.objects
         for key, child in other.children.items():
@@ -124,7 +125,7 @@ class _Node:
 
 
 class Maps:
-    """Knows which objects are maps, from all shapes of a topic and how many values have each."""
+    """Determines which objects are maps, from all shapes of a topic and the number of values of each."""
 
     def __init__(self, shapes: Iterable[tuple[str, int]]) -> None:
         root = _Node()
@@ -163,7 +164,7 @@ class Maps:
 
 
 def _is_map(node: _Node) -> bool:
-    """Many keys of which each is rare, or keys that no programmer writes (numbers, dates, identifiers)."""
+    """Whether there are many rare keys, or keys that programmers do not write (numbers, dates, identifiers)."""
     keys = [key for key in node.children if key != ELEMENT]
     if not node.objects or not keys:
         return False
@@ -176,7 +177,7 @@ def _is_map(node: _Node) -> bool:
 
 
 def leaves_at(value: Any, path: Path) -> list[Any]:
-    """What stands at a path of a parsed value: several things behind `[]` and `*`, nothing where it is absent."""
+    """The nodes at a path of a parsed value: several behind `[]` and `*`, none where the path is absent."""
     found = [value]
     for part in path:
         if part == ELEMENT:

@@ -1,4 +1,5 @@
-"""An hour of an instance's network against what its type sustains and reaches in a burst; AWS doesn't tell its rest."""
+"""Network use of an instance in an hour, against the baseline and maximum bandwidth of its type; AWS does not expose
+the network credit balance."""
 
 from __future__ import annotations
 
@@ -9,19 +10,19 @@ from pyspark.sql import functions as f
 
 INSTANCE = ["account", "region", "instance_id"]
 NEAR, BEYOND = 0.95, 1.05
-"""Of a limit: what is between is held by it, as headers and rounding take their part."""
+"""Shares of a limit: rates between them are at the limit, because headers and rounding count as well."""
 LATELY = timedelta(minutes=15)
 
 
 def with_periods(samples: DataFrame) -> DataFrame:
-    """Basic monitoring sends one point for five minutes, on their first: asked by the minute, it holds all five."""
+    """Basic monitoring has one data point per five minutes, at the first of them: by minute, it applies to all five."""
     of_instance = Window.partitionBy(*INSTANCE)
     is_basic = f.bool_and((f.col("period_seconds") == 60) & (f.unix_timestamp("at") % 300 == 0)).over(of_instance)
     return samples.withColumn("period_seconds", f.when(is_basic, 300).otherwise(f.col("period_seconds")))
 
 
 def network_hours(samples: DataFrame, hour: datetime) -> DataFrame:
-    """Facts by instance and direction. `samples`: in_bytes, out_bytes, known_until, and the limits of the type."""
+    """Rows by instance and direction. `samples`: in_bytes, out_bytes, known_until, and the limits of the type."""
     direction = f.stack(f.lit(2), f.lit("in"), f.col("in_bytes"), f.lit("out"), f.col("out_bytes"))
     keep = [*INSTANCE, "at", "period_seconds", "known_until", "baseline_bytes_per_second", "peak_bytes_per_second"]
     rates = (
@@ -47,5 +48,5 @@ def network_hours(samples: DataFrame, hour: datetime) -> DataFrame:
 
 
 def _minutes(condition: Column) -> Column:
-    """Minutes of it; null where a limit isn't known."""
+    """Minutes in which a condition is true; null where a limit is not known."""
     return (f.sum(condition.cast("int") * f.col("period_seconds")) / 60).cast("int")

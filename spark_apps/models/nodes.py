@@ -1,4 +1,4 @@
-"""Machines by node exporter: memory, processors, file systems, and what the disks do."""
+"""Hosts by node exporter: memory, CPU, file systems, and disk I/O."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from spark_apps.models.hourly_columns import label, reading
 NODE = ("cluster", "endpoint")
 NO_DISK_FILE_SYSTEMS = ("tmpfs", "devtmpfs", "overlay", "squashfs", "iso9660", "ramfs")
 _NO_DISK = r"^(z?ram|loop|fd|sr|nbd|dm-|md)\d|^(h|s|v|xv)d[a-z]+\d|^nvme\d+n\d+p\d"
-"""Devices that are memory, or whose traffic other devices have too: partitions, RAID, logical volumes."""
+"""Devices in memory, and devices with traffic that other devices count too: partitions, RAID, logical volumes."""
 _IDLE = ("idle", "iowait")
 
 
 def node_hours(configured: DataFrame, samples: DataFrame, gained: DataFrame) -> DataFrame:
-    """The columns of metrics.node_hourly: one row per configured machine, also of those that are silent.
+    """Rows of metrics.node_hourly: one per configured host, including those that did not respond.
 
     Args:
         configured: cluster, endpoint, instance_id.
-        samples: readings of machines.
-        gained: what their counters gained (see `spark_apps.models.counters`).
+        samples: readings of hosts.
+        gained: increases of their counters (see `spark_apps.models.counters`).
     """
     joined = configured
     for part in (_gauges(samples), _rates(gained), _busiest_disk(gained), _fullest_file_system(samples)):
@@ -106,7 +106,7 @@ def _fullest_file_system(samples: DataFrame) -> DataFrame:
 
 
 def file_system_hours(configured: DataFrame, samples: DataFrame) -> DataFrame:
-    """The columns of metrics.file_system_hourly: one row per file system of the machines that answered."""
+    """Rows of metrics.file_system_hourly: one per file system of the hosts that responded."""
     return configured.join(_file_systems(samples), [*NODE]).select(
         *NODE,
         "mountpoint",
@@ -121,7 +121,7 @@ def file_system_hours(configured: DataFrame, samples: DataFrame) -> DataFrame:
 
 
 def _file_systems(samples: DataFrame) -> DataFrame:
-    """Where one is mounted over another, what was told last counts."""
+    """The latest reported file system of each mount point: one may be mounted over another."""
 
     def newest(metric: str) -> Column:
         return f.max_by("value", f.when(f.col("metric") == metric, f.col("at")))

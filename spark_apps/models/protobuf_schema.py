@@ -1,9 +1,9 @@
-"""Protobuf schemas: which values of one message a reader with another can't read, by what is on the wire.
+"""Protobuf schemas: which values of one message a reader with another cannot read, by the wire format.
 
-Field numbers are identity, names and message names say nothing. Types of one wire group read each other; strings,
-bytes and messages may become repeated, numbers may not; unknown fields and enum constants are skipped. A required field
-that the writer may leave out breaks, and so does what a `oneof` can't hold: two fields that the writer may set at once,
-or one that the reader's doesn't know.
+Fields are identified by their number; field and message names are irrelevant. Types with the same wire type can read
+each other; strings, bytes, and messages may become repeated, numbers may not; unknown fields and enum constants are
+skipped. A required field that the writer may omit breaks, and so does what a `oneof` cannot hold: two fields that
+the writer may set at once, or one that the reader's `oneof` does not have.
 """
 
 from __future__ import annotations
@@ -49,13 +49,17 @@ _SUPPLIED = {
     "confluent/type/decimal.proto": 'syntax = "proto3"; package confluent.type;'
     " message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }",
 }
-"""What Confluent's serializers bring along, so that no registry holds it; see `_common_protos` too."""
+"""Files supplied by Confluent's serializers, which no registry holds; see `_common_protos` too."""
 Pairs = frozenset[tuple[Descriptor, Descriptor]]
-"""Messages that are being compared: one within itself clashes only where it does so anyway."""
+"""Pairs of messages in comparison: a recursive one clashes only where it does so otherwise."""
 
 
 class ProtobufSchema:
-    """A message of a schema: the one that the indexes in front of a value name."""
+    """A message of a schema: the one that the indexes before a value select.
+
+    Raises:
+        NotComparable: it does not compile, or has no such message.
+    """
 
     def __init__(self, definition: str, imports: Mapping[str, str], indexes: Iterable[int] = (0,)) -> None:
         file = _compiled(definition, tuple(sorted(imports.items())))
@@ -65,26 +69,26 @@ class ProtobufSchema:
                 self.message: Descriptor = messages[index]
                 messages = [each for each in self.message.nested_types if not each.GetOptions().map_entry]
         except IndexError:
-            raise NotComparable(f"has no message at the index {list(indexes)} that values name") from None
+            raise NotComparable(f"has no message at the index {list(indexes)} that values use") from None
 
     def places(self) -> dict[Path, Place]:
-        """What stands at each path of field numbers; a message within itself is told once."""
+        """Fields by path of field numbers; a recursive message appears once."""
         found: dict[Path, Place] = {(): Place((), f"message {self.message.name}")}
         _describe(self.message, (), (), (self.message,), found)
         return found
 
     def decoded(self, payload: bytes) -> Any:
-        """The value behind the frame and the message's indexes."""
+        """The value after the frame and the message indexes."""
         return _plain(message_factory.GetMessageClass(self.message).FromString(payload))
 
     def clashes(self, writer: ProtobufSchema) -> Clashes:
-        """Paths of field numbers at which a reader of this message can't read all values of the writer's."""
+        """Paths of field numbers at which a reader of this message cannot read all values of the writer's."""
         return dict.fromkeys(_clashes(self.message, writer.message, (), frozenset()), False)
 
 
 @lru_cache(maxsize=200)
 def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
-    """The descriptor of a file, made by protoc; each has a pool of its own, as versions share their names."""
+    """The descriptor of a file, compiled by protoc; each in its own pool, because versions share their names."""
     with TemporaryDirectory() as folder:
         for name, text in {**_SUPPLIED, **dict(imports), _MAIN: definition}.items():
             try:
@@ -93,7 +97,7 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text)
             except (OSError, ValueError):
-                raise NotComparable(f"imports {name!r}, which is no name of a file below a folder") from None
+                raise NotComparable(f"imports {name!r}, which is not a relative file name") from None
         command = [
             sys.executable,
             "-m",
@@ -107,11 +111,11 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
         try:
             run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LONGEST_SECONDS)
         except subprocess.TimeoutExpired:
-            raise NotComparable(f"isn't compiled within {_LONGEST_SECONDS} s") from None
+            raise NotComparable(f"did not compile within {_LONGEST_SECONDS} s") from None
         if run.returncode != 0:
             errors = [line for line in run.stderr.splitlines() if "warning" not in line]
             why = errors[0].removeprefix(f"{_MAIN}:") if errors else "no reason given"
-            raise NotComparable(f"doesn't compile: {why}")
+            raise NotComparable(f"does not compile: {why}")
         files = FileDescriptorSet.FromString(made.read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for each in files.file:
@@ -121,7 +125,7 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
 
 @lru_cache(maxsize=1)
 def _common_protos() -> File:
-    """The folder below which google/type and its like stand, which every registry that speaks Protobuf knows."""
+    """The folder of google/type and similar files, which every registry with Protobuf support has."""
     return File(str(resources.files("google.type").joinpath("money.proto"))).parents[2]
 
 
@@ -166,7 +170,7 @@ def _type(field: FieldDescriptor) -> str:
 
 
 def _oneof(field: FieldDescriptor | None) -> str | None:
-    """The oneof that a field is in; an `optional` of proto3 has one of its own, which is none."""
+    """The oneof of a field; the synthetic oneof of a proto3 `optional` field does not count."""
     if field is None or field.containing_oneof is None or field.containing_oneof.name == f"_{field.name}":
         return None
     return str(field.containing_oneof.name)
@@ -197,7 +201,8 @@ def _field_clashes(reader: FieldDescriptor, writer: FieldDescriptor, path: Path,
 
 
 def _oneof_clashes(oneof: OneofDescriptor, writer: Descriptor) -> set[int]:
-    """Numbers that the writer may set beside another of the reader's oneof, or instead of all that it knows."""
+    """Numbers that the writer may set together with another field of the reader's oneof, or instead of all its
+    fields."""
     known = {field.number for field in oneof.fields if _oneof(field)}
     homes = {number: _oneof(writer.fields_by_number[number]) for number in known.intersection(writer.fields_by_number)}
     is_one = len({*homes.values()}) == 1 and None not in homes.values()

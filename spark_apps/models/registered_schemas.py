@@ -1,7 +1,7 @@
-"""Versions of a log whose values are framed by a Schema Registry: one for each schema id (magic byte 0, then the id).
+"""Schema versions of a log with values framed by a Schema Registry: one per schema id (magic byte 0, then the id).
 
-Each schema is compared with the one that is written now, as rows like those of inferred schemas. What can't be compared
-(an id that no registry knows, a schema that doesn't compile) is said, and never passes for unchanged.
+Each schema is compared with the current one; the rows are like those of inferred schemas. A schema that cannot be
+compared (an id that no registry knows, a schema that does not compile) is reported, and never counts as unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark_apps.models.schema_report import Exemplar, masked, shown
 from spark_apps.models.schema_versions import PAUSE, Kind, Profile
 
 HEAD = 5
-"""Bytes of magic byte and schema id."""
+"""Bytes of the magic byte and the schema id."""
 _MOST_TROUBLES = 3
 
 
@@ -34,17 +34,22 @@ class Registered:
     type: str
     definition: str
     imports: Mapping[str, str]
-    """Schemas that it builds on, theirs too, by the names that it calls them."""
+    """Referenced schemas, including indirect references, by reference name."""
     versions: tuple[tuple[str, int], ...]
-    """Subjects and their versions that it is registered as."""
+    """Subjects and versions that it is registered as."""
 
     @property
     def name(self) -> str:
+        """The schema's id and subjects, for messages."""
         registrations = ", ".join(f"{subject} v{version}" for subject, version in self.versions)
         return f"schema {self.schema_id} ({registrations})" if registrations else f"schema {self.schema_id}"
 
     def of_values_like(self, raw: bytes) -> Schema:
-        """The schema of values like this one: of Protobuf, of the message that it names."""
+        """The schema of values like this one: for Protobuf, of the message that it selects.
+
+        Raises:
+            NotComparable: its type is unknown, or it is not valid.
+        """
         match self.type:
             case "AVRO":
                 return AvroSchema(self.definition, self.imports)
@@ -52,7 +57,7 @@ class Registered:
                 return JsonSchema(self.definition, self.imports)
             case "PROTOBUF":
                 return ProtobufSchema(self.definition, self.imports, message_indexes(raw)[0])
-        raise NotComparable(f"is of type {self.type}, which isn't known here")
+        raise NotComparable(f"is of the unknown type {self.type}")
 
 
 def registered_schemas(rows: list[Mapping[str, Any]]) -> dict[str, dict[int, Registered]]:
@@ -68,7 +73,8 @@ def registered_schemas(rows: list[Mapping[str, Any]]) -> dict[str, dict[int, Reg
         imports: dict[str, str] = {}
         for name, definition in _imports(row, by_version, frozenset()):
             imports.setdefault(name, definition)
-            if row["schema_type"] == "AVRO" and imports[name] != definition:  # there a name is but a label
+            # In Avro the reference name is only a label.
+            if row["schema_type"] == "AVRO" and imports[name] != definition:
                 imports[f"{name} #{len(imports)}"] = definition
         found.setdefault(cluster, {})[schema_id] = Registered(
             schema_id, row["schema_type"], row["definition"], imports, tuple(sorted(versions[cluster, schema_id]))
@@ -79,7 +85,7 @@ def registered_schemas(rows: list[Mapping[str, Any]]) -> dict[str, dict[int, Reg
 def _imports(
     row: Mapping[str, Any], by_version: Mapping[Any, Any], within: frozenset[Any]
 ) -> Iterator[tuple[str, str]]:
-    """References that nobody knows are left out: whoever needs one says so."""
+    """Referenced schemas by name. Unknown references are left out: a schema that needs one reports it."""
     for reference in row["references"] or ():
         key = (row["cluster"], reference["subject"], reference["version"])
         if key in by_version and key not in within:
@@ -88,8 +94,8 @@ def _imports(
 
 
 def message_indexes(raw: bytes) -> tuple[list[int], bytes]:
-    """Which message of a Protobuf file a value is of, and the message: behind the id stand zigzag varints, their number
-    first; 0 is [0]."""
+    """Message indexes of a Protobuf value, and the message: after the id, a zigzag varint with their number, then the
+    indexes; 0 means [0]."""
     numbers: list[int] = []
     value = shift = 0
     for place, byte in enumerate(raw[HEAD:], HEAD + 1):
@@ -104,7 +110,7 @@ def message_indexes(raw: bytes) -> tuple[list[int], bytes]:
 
 
 class RegisteredReport:
-    """Rows for the warehouse: the schemas that frame a log's values, oldest first, and what changed since each."""
+    """Rows for the warehouse: the schemas that frame a log's values, oldest first, and the changes since each."""
 
     def __init__(
         self,
@@ -134,18 +140,18 @@ class RegisteredReport:
 
     def _schema(self, schema_id: int) -> Schema:
         if schema_id not in self.known:
-            raise NotComparable("isn't known to any registry that is read")
+            raise NotComparable("is not known to any registry that is read")
         exemplar = self.exemplars.get(self.framed[schema_id].last)
         return self.known[schema_id].of_values_like(exemplar.raw if exemplar and exemplar.raw else b"")
 
     @property
     def versions(self) -> int:
-        """How many there are beyond the first."""
+        """Number of schemas after the first."""
         return max(len(self.ids) - 1, 0)
 
     @property
     def uncompared(self) -> str | None:
-        """Why not all could be compared."""
+        """Why some schemas were not compared; None if all were."""
         troubles = [*self._troubles.values(), *self._changes[1], *self._unread()]
         more = f"; and {len(troubles) - _MOST_TROUBLES} more" if len(troubles) > _MOST_TROUBLES else ""
         return "; ".join(troubles[:_MOST_TROUBLES]) + more if troubles else None
@@ -155,11 +161,12 @@ class RegisteredReport:
             for place in schema.places().values():
                 if place.unread:
                     unread = " and ".join(place.unread)
-                    yield f"{self._name(schema_id)} has at {render(place.path)} {unread}, which isn't evaluated"
+                    yield f"{self._name(schema_id)} has at {render(place.path)} {unread}, which is not evaluated"
 
     @cached_property
     def _changes(self) -> tuple[dict[int, list[SchemaChange]], list[str]]:
-        """By schema what differs from the one that is written now, and which couldn't be compared with it."""
+        """Differences of each schema from the current one, by id, and the schemas that could not be compared with
+        it."""
         found: dict[int, list[SchemaChange]] = {}
         troubles: list[str] = []
         if not self.ids or self.current not in self._schemas:
@@ -171,30 +178,30 @@ class RegisteredReport:
                 found[schema_id] = changes(schema, self._schemas[self.current])
             except NotComparable as trouble:
                 troubles.append(f"{self._name(schema_id)} {trouble}")
-            except Exception as error:  # anybody registers what he likes: the others are compared
+            except Exception as error:  # a registry accepts any schema: the others are compared
                 kind = type(error).__name__
-                troubles.append(f"{self._name(schema_id)} can't be compared with schema {self.current} ({kind})")
+                troubles.append(f"{self._name(schema_id)} cannot be compared with schema {self.current} ({kind})")
         return found, troubles
 
     @cached_property
     def current(self) -> int:
-        """The schema that is written now: of those that haven't ended the one that came last."""
+        """The schema that is written now: the newest of those that have not ended."""
         lasting = [schema_id for schema_id in self.ids if not self._has_ended(self.framed[schema_id])]
         return (lasting or self.ids)[-1]
 
     def _has_ended(self, kind: Kind) -> bool:
-        """Whether so many values without it would be a surprise if it were still written as often as it was."""
+        """Whether so many values without it would be improbable if it were still written as often as before."""
         first, last = kind.span
         share = kind.total / int(self.exposure[first : last + 1].sum())
         return bool(share * self.exposure[last + 1 :].sum() >= PAUSE)
 
     def _is_another_kind(self, schema_id: int) -> bool:
-        """Whether a topic holds values of two subjects side by side: those are no versions of each other."""
+        """Whether the topic holds values of two unrelated subjects: they are not versions of each other."""
         mine, current = ({subject for subject, _ in self.known[each].versions} for each in (schema_id, self.current))
         return bool(mine and current) and not mine & current and not self._has_ended(self.framed[schema_id])
 
     def schema_rows(self) -> list[dict[str, Any]]:
-        """One entry for each schema, as evidence."""
+        """One entry per schema, as evidence."""
         return [
             {
                 "schema_id": schema_id,
@@ -228,7 +235,7 @@ class RegisteredReport:
         ]
 
     def change_rows(self) -> list[dict[str, Any]]:
-        """One row per change between a schema of the log and the one that is written now."""
+        """One row per change between a schema of the log and the current one."""
         rows = {}
         for schema_id, found in self._changes[0].items():
             new, old, version = self.framed[self.current], self.framed[schema_id], self._version(schema_id)
@@ -259,13 +266,13 @@ class RegisteredReport:
         return list(rows.values())
 
     def _example(self, schema_id: int, path: Path, position: int) -> str | None:
-        """What stands there in a value; none where nothing does, or where the value isn't what its frame says."""
+        """The part of a value at this path; None if there is none, or if the value does not match its frame."""
         exemplar = self.exemplars.get(position)
         raw = exemplar.raw if exemplar and exemplar.raw else b""
         payload = message_indexes(raw)[1] if self.known[schema_id].type == "PROTOBUF" else raw[HEAD:]
         try:
             found = leaves_at(self._schemas[schema_id].decoded(payload), path)
-        except Exception:  # any bytes may stand there, and three libraries fail in their own ways
+        except Exception:  # values may hold any bytes, and three libraries fail in different ways
             return None
         if not found:
             return None

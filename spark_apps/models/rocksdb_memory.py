@@ -1,14 +1,14 @@
-"""RocksDB's memory in a Kafka Streams application: what it takes, and what its own configuration lets it grow to.
+"""RocksDB memory of a Kafka Streams application: current use, and the maximum by configuration.
 
-expected = Σ over RocksDB instances (write_buffer_size × max_write_buffers + block cache); a store has one instance per
-assigned partition and segment (windowed and session stores: 3 segments).
+expected = Σ over RocksDB instances (write_buffer_size × max_write_buffers + block cache); a store has one instance
+per assigned partition and segment (windowed and session stores: 3 segments).
 
-What JMX shows: usage and capacity of the block cache per store and task, summed over the open segments when each has
-its own cache. What it doesn't: the write buffers' configuration (a key of the endpoint in the config, Kafka's defaults
-otherwise), how many segments are open, and whether a cache is shared. The last is told by the figures: caches of one
-capacity that hold the same number of bytes (or have the same number pinned) in every store at one moment are one cache.
-Own caches differ by some block even when all are full. While caches hold next to nothing it can't be told: then those
-of Kafka's default size are own ones (it gives each its own), and nothing is expected of others.
+JMX exposes usage and capacity of the block cache per store and task, summed over the open segments if each has its
+own cache. JMX does not expose the write buffers' configuration (a key of the endpoint in the config, otherwise
+Kafka's defaults), the number of open segments, and whether a cache is shared. Sharing is inferred from the metrics:
+caches of equal capacity with the same number of bytes (or pinned bytes) in every store at one time are one cache.
+Separate caches differ by some block even when all are full. While caches are nearly empty, sharing is unknown: then
+caches of Kafka's default size count as separate (Kafka's default), and nothing is expected of others.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ APP = ("cluster", "app", "endpoint")
 SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
 DEFAULT_CACHE_BYTES = 50 * 2**20
 TELLING_BYTES = 64 * 2**10
-"""A cache that holds less says nothing: empty ones are all alike."""
+"""Caches with less content are not compared: empty caches are all alike."""
 READ_APART_RATIO = 0.001
-"""How far the figures of one cache may move while the stores' beans are read one after the other."""
+"""Tolerance for one cache that changes while the MBeans of the stores are read one after the other."""
 NOT_FULL_RATIO = 0.95
-"""Own caches that are full are nearly alike too; above this only exactly equal figures count."""
+"""Separate full caches are nearly alike too; above this share only exactly equal values count."""
 _FIGURES = (
     "memtable_bytes",
     "memtable_unflushed_bytes",
@@ -40,10 +40,10 @@ _FIGURES = (
 
 
 def store_instances(samples: DataFrame, buffers: DataFrame) -> DataFrame:
-    """One row per store and task: its figures in the newest sample, `cache` ('own', 'shared' or null) and more.
+    """One row per store and task: its metrics in the newest sample, `cache` ('own', 'shared', or null), and more.
 
     Args:
-        samples: long layout with app.
+        samples: long format with app.
         buffers: per endpoint, `write_buffers_bytes` of one RocksDB instance.
     """
     readings = (
@@ -63,14 +63,14 @@ def store_instances(samples: DataFrame, buffers: DataFrame) -> DataFrame:
     )
     alike = Window.partitionBy(*APP, "block_cache_capacity_bytes")
     newest = Window.partitionBy(*APP)
-    judged = gauges.select(
+    evaluated = gauges.select(
         "*",
         f.max("looks_shared").over(alike).alias("shared"),
         f.max("telling").over(alike).alias("was_telling"),
         f.max("at").over(newest).alias("newest_at"),
         f.min("block_cache_capacity_bytes").over(newest).alias("least_capacity"),
     ).where(f.col("at") == f.col("newest_at"))
-    return judged.join(buffers, [*APP], "left").select(
+    return evaluated.join(buffers, [*APP], "left").select(
         *APP,
         "store",
         "kind",
@@ -87,7 +87,7 @@ def store_instances(samples: DataFrame, buffers: DataFrame) -> DataFrame:
 
 
 def _looks_shared(one_moment: WindowSpec) -> Column:
-    """Whether all caches of this capacity hold the same, now."""
+    """Whether all caches of this capacity hold the same number of bytes at this time."""
 
     def equal(column: str, tolerance: Column) -> Column:
         most, least = f.max(column).over(one_moment), f.min(column).over(one_moment)
@@ -105,10 +105,10 @@ def _segments() -> Column:
 
 
 def _capacity_of_one() -> Column:
-    """Cache of one RocksDB instance: of a segmented store JMX gives the sum over its open segments.
+    """Cache capacity of one RocksDB instance: for a segmented store JMX has the sum over its open segments.
 
-    How many are open follows from a unit that divides it: Kafka's default, or the smallest cache of the process. Where
-    neither does, all segments are taken to be open.
+    The number of open segments follows from a unit that divides the sum: Kafka's default, or the smallest cache of
+    the process. If neither does, all segments count as open.
     """
     total, default = f.col("block_cache_capacity_bytes"), f.lit(float(DEFAULT_CACHE_BYTES))
     unit = (
@@ -120,13 +120,14 @@ def _capacity_of_one() -> Column:
 
 
 def _several(unit: Column) -> Column:
-    """Whether the capacity is this unit, as often as segments may be open (one more is while the oldest is dropped)."""
+    """Whether the capacity is a multiple of this unit by a possible number of segments (one more while the oldest is
+    dropped)."""
     total = f.col("block_cache_capacity_bytes")
     return (unit > 0) & (total % unit == 0) & (total / unit <= SEGMENTS["window"] + 1)
 
 
 def _caches(instances: DataFrame) -> DataFrame:
-    """One row per block cache that is really there: usage, capacity at full growth, the same if it were an own one."""
+    """One row per distinct block cache: usage, capacity at full growth, and the same if it were not shared."""
     shared = (
         instances.where(f.col("cache") == "shared")
         .groupBy(*APP, "block_cache_capacity_bytes")
@@ -145,7 +146,7 @@ def _caches(instances: DataFrame) -> DataFrame:
 
 
 def by_process(instances: DataFrame) -> DataFrame:
-    """Per process: store_instances, and the columns of metrics.jvm_app_hourly that begin with rocksdb_."""
+    """Per process: store_instances, and the columns rocksdb_… of metrics.jvm_app_hourly."""
     caches = (
         _caches(instances)
         .groupBy(*APP)
@@ -156,7 +157,7 @@ def by_process(instances: DataFrame) -> DataFrame:
             f.sum("shared").alias("shared_capacity"),
         )
     )
-    # A write buffer manager that charges the cache: its memtables are in the cache's figures already.
+    # A write buffer manager that charges the cache: the cache's metrics include its memtables.
     outside = f.when(~f.coalesce("holds_memtables", f.lit(False)), 1.0).otherwise(0.0)
     rest = instances.groupBy(*APP).agg(
         f.count("*").cast("int").alias("store_instances"),
@@ -177,7 +178,7 @@ def by_process(instances: DataFrame) -> DataFrame:
 
 
 def by_store(instances: DataFrame) -> DataFrame:
-    """The columns of metrics.state_store_memory_hourly."""
+    """Rows of metrics.state_store_memory_hourly."""
     shared, own = f.col("cache") == "shared", f.col("cache") == "own"
     inside = f.coalesce("holds_memtables", f.lit(False))
     expected = f.when(own, f.col("capacity_of_one") + f.col("write_buffers_bytes")).when(

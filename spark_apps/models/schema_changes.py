@@ -1,7 +1,7 @@
-"""Changes between two registered schemas, per path and in both directions, whatever their format.
+"""Changes between two registered schemas, per path and in both directions, for all formats.
 
-Each format says what stands at a path and which values of a writer's schema a reader's can't read; here the two
-directions become changes with the names and verdicts that inferred schemas have.
+Each format has the fields by path, and the values of a writer's schema that a reader's cannot read. This module
+converts the two directions to changes with the names and verdicts of inferred schemas.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from spark_apps.models.json_shapes import Path
 from spark_apps.models.schema_versions import Breaks
 
 Clashes = Mapping[Path, bool]
-"""Paths that a reader can't read; true where only a strict reader, or an undeclared field, is in the way."""
+"""Paths that a reader cannot read; true if only strict readers, or an undeclared field, clash."""
 _LONGEST_TYPE = 120
 
 
 class NotComparable(Exception):
-    """What is wrong with a schema, as the end of a sentence that begins with its name."""
+    """The problem of a schema, as the end of a sentence that begins with the schema's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What stands at a path."""
+    """A field or type at a path."""
 
     path: Path
-    """By names, where the path that identifies it has numbers."""
+    """With names, where the path that identifies it has numbers."""
     type: str
     optional: bool = False
-    """Values may lack it, or a reader has a default for it."""
+    """Whether values may omit it, or a reader has a default for it."""
     nullable: bool = False
     unread: tuple[str, ...] = field(default=(), compare=False)
-    """What of it can't be compared."""
+    """Parts of it that cannot be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A difference between an old schema and a new one; without a type the field isn't there."""
+    """A difference between an old schema and a new one; a type of None: the field does not exist."""
 
     path: Path
     change: str
@@ -51,17 +51,18 @@ class Schema(Protocol):
     """A registered schema of one format."""
 
     def places(self) -> Mapping[Path, Place]:
-        """What stands at each path."""
+        """Fields and types by path."""
 
     def clashes(self, writer: Any) -> Clashes:
-        """Paths at which a reader with this schema can't read all values of the writer's, a schema of this format."""
+        """Paths at which a reader with this schema cannot read all values of the writer's, a schema of the same
+        format."""
 
     def decoded(self, payload: bytes) -> Any:
-        """What stands in a value of this schema, as JSON would say it; raises where it isn't one."""
+        """A value of this schema as JSON types; raises if it does not match."""
 
 
 def changes(old: Schema, new: Schema) -> list[SchemaChange]:
-    """What differs, and what it breaks. What lies below a field that came, went or changed isn't told again."""
+    """Differences and what they break. Paths below a field that was added, removed, or changed are not listed again."""
     if type(old) is not type(new):
         return [SchemaChange((), "type_changed", _format(old), _format(new), Breaks(backward=True, forward=True))]
     before, after = old.places(), new.places()
@@ -84,7 +85,7 @@ def changes(old: Schema, new: Schema) -> list[SchemaChange]:
 
 
 def _at_known(clashes: Clashes, known: Set[Path]) -> Clashes:
-    """Clashes deeper than what is told of a schema (keys of a map, a type within itself) count where that ends."""
+    """Clashes below the known paths of a schema (keys of a map, a recursive type) count at the deepest known path."""
     found: dict[Path, bool] = {}
     for path, is_strict in clashes.items():
         there = next(path[:n] for n in range(len(path), -1, -1) if path[:n] in known)
@@ -97,7 +98,8 @@ def _format(schema: Schema) -> str:
 
 
 def _breaks(backward: bool | None, forward: bool | None) -> Breaks:
-    """From whether each direction clashes (not none), and that only strictly (true); what is sure goes first."""
+    """What breaks, from whether each direction clashes (not None), and only for strict readers (true); certain ones
+    first."""
     sure = Breaks(backward is False, forward is False)
     if sure.backward or sure.forward:
         return sure

@@ -1,6 +1,6 @@
-"""What is told of a changelog's schema versions: rows for paths and changes, with records that show them.
+"""Report on a changelog's schema versions: rows for paths and changes, with example records.
 
-Examples and sets of strings are what stands in the values, so they are masked unless the config allows them.
+Examples and sets of strings are content of the values, so they are masked unless the config allows them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from spark_apps.models.schema_versions import ABSENT, BUCKETS, NUMBERS, Profile
 
 
 class Exemplar(NamedTuple):
-    """One record, looked up by its position."""
+    """One record, by its position."""
 
     partition: int
     offset: int
     text: str | None
     raw: bytes | None = None
-    """The value as it is, where a Schema Registry framed it."""
+    """The raw value, if a Schema Registry framed it."""
     is_sample: bool = False
-    """Whether it is one of the even sample."""
+    """Whether it is part of the even sample."""
 
     @property
     def place(self) -> str:
+        """Partition and offset, as `partition:offset`."""
         return f"{self.partition}:{self.offset}"
 
 
 def one_row_each(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Changes of one path between the same versions as one row: where several types went at once, say.
+    """Changes of one path between the same versions as one row, for example several types that changed at once.
 
-    The row that counts most values tells its examples, and its values where nothing stood; types and directions are
-    those of all.
+    Examples come from the row with the most values, and values from it where there were none; types and directions
+    are those of all rows.
     """
     together: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in changes:
@@ -58,7 +59,7 @@ def one_row_each(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Report:
-    """Rows for the warehouse: the profile with the records that show it."""
+    """Rows for the warehouse: the profile with example records."""
 
     def __init__(self, profile: Profile, exemplars: Mapping[int, Exemplar], *, show_values: bool) -> None:
         self.profile = profile
@@ -67,7 +68,7 @@ class Report:
         self._parsed: dict[int, Any] = {}
 
     def path_rows(self) -> list[dict[str, Any]]:
-        """One row per version, path and type."""
+        """One row per version, path, and type."""
         rows = []
         parents = self._parents()
         for (path, kind), figures in sorted(self.profile.kinds.items(), key=lambda item: (item[0][0], item[0][1])):
@@ -97,7 +98,7 @@ class Report:
         return rows
 
     def _parents(self) -> Counter[tuple[Path, int]]:
-        """Values whose parent is there, by path and version: absent or not, each counts once."""
+        """Values with the parent object, by path and version; each counts once, whether the field is absent or not."""
         parents: Counter[tuple[Path, int]] = Counter()
         for (path, kind), figures in self.profile.kinds.items():
             if not path or path[-1] not in (ELEMENT, MAP_KEY):
@@ -142,7 +143,7 @@ class Report:
         return rows
 
     def constant_rows(self) -> list[dict[str, Any]]:
-        """One row per constant of an enumeration that began or vanished, as a sample tells."""
+        """One row per constant of an enumeration that was added or removed, by the sample."""
         sample = {position: self._value(position) for position, each in self.exemplars.items() if each.is_sample}
         if self.profile.format != "json" or not sample:
             return []
@@ -200,7 +201,7 @@ class Report:
         return shown(fitting[0]) if self.show_values else masked(fitting[0])
 
     def _enum(self, path: Path, kind: str, first: int, last: int) -> list[str] | None:
-        """The strings seen there, while they are few and repeat; only where values may be shown."""
+        """The strings at a path, if they are few and repeated, and if values may be shown."""
         if kind != "string" or not self.show_values:
             return None
         seen: Counter[str] = Counter()
@@ -213,14 +214,14 @@ class Report:
 
 
 def shown(value: Any) -> str:
-    """A value as an example that may be seen."""
+    """A value as an unmasked example."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
     return text.encode(errors="replace").decode()[:80]
 
 
 def masked(value: Any) -> str:
-    """What a value looks like without what it says: letters become x, digits 9, and what can't be printed (PostgreSQL
-    takes no NUL) a dot."""
+    """A value without its content: letters become x, digits 9, and unprintable characters a dot (PostgreSQL rejects
+    NUL)."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, dict | list):
@@ -232,7 +233,7 @@ def masked(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """What JSON has no type for: bytes, and the times and decimals of Avro."""
+    """JSON form of values that JSON has no type for: bytes, and the times and decimals of Avro."""
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 

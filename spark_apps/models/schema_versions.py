@@ -1,13 +1,14 @@
-"""Schema versions within one log: which paths and types began or stopped, judged by how surprising that would be.
+"""Schema versions within one log: which paths and types began or stopped, by how improbable that is by chance.
 
-The log is cut into BUCKETS of equally many values in write order. Every path has *kinds*: its types, null, and absent
-(its parent object is there, the path isn't). That none of k values of a kind lies in the last n of s + n values has by
-chance a probability of (s / (s + n))^k: below e^-SURPRISE the kind has stopped. The same way round it has begun. A kind
-that pauses and comes back (an optional field that comes and goes) has done neither; to be silent a pause need not be as
-sure. What remains are the changes of the schema; changes that lie together in time, as during a rolling deploy, bound
-one version.
+The log is divided into BUCKETS of equally many values in write order. Every path has *kinds*: its types, null, and
+absent (the parent object exists without the path). The probability that none of k values of a kind is among the last
+n of s + n values by chance is (s / (s + n))^k: below e^-SURPRISE the kind has stopped. Beginnings are detected in
+the same way. A kind that pauses and returns (an optional field) has done neither; a pause needs less certainty. The
+remaining changes are those of the schema; changes that are close in time, as in a rolling deployment, form one
+version boundary.
 
-Nothing here knows thresholds of tickets: whether a change breaks restore or rollback follows from types and presence.
+Ticket thresholds are not part of this module: whether a change breaks restore or rollback follows from types and
+presence.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from spark_apps.models.json_shapes import ELEMENT, FRAMED, MAP_KEY, Maps, Path
 
 BUCKETS = 64
 SURPRISE = 18.0
-"""Chance does it once in 65 million: a fleet asks of 30 kinds in each of 500 logs, hour by hour."""
+"""Happens by chance once in 65 million: a fleet has 30 kinds in each of 500 logs, every hour."""
 PAUSE = 14.0
-"""A kind that is seen in a share q of the values pauses where q·n would have been in n values: once in a million."""
+"""A kind in a share q of the values pauses where q·n values would have been in n: by chance once in a million."""
 MIN_VALUES = 20
-"""Fewer values than this of a kind say nothing, neither before nor after."""
+"""Fewer values of a kind are not significant, neither before nor after."""
 CLUMPED = 4.0
-"""Standard deviations of chi-squared by which shares of buckets differ more than chance has it."""
+"""Standard deviations of chi-squared above which shares of buckets differ by more than chance."""
 ALWAYS_THERE = 100
-"""Values without a gap after which a new field is called required: one that nine of ten values have would show a gap in
-so many but once in 40,000 times. How often values lacked it before says nothing of that: it was always, until then."""
+"""Values without a gap after which a new field counts as required: a field in nine of ten values has no gap in so many
+with a probability of 1 in 40,000. Absence before its introduction does not matter: it was always absent until then."""
 ABSENT = "absent"
 NUMBERS = ("integer", "number")
 _MAX_EXEMPLARS = 6000
@@ -43,7 +44,7 @@ _LATEST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class ShapeCount:
-    """Values of one shape within one bucket."""
+    """Number of values of one shape within one bucket."""
 
     bucket: int
     shape: str
@@ -54,7 +55,7 @@ class ShapeCount:
 
 @dataclass
 class Kind:
-    """Counts of a path's kind per bucket, with the first and the last position seen there."""
+    """Number of values of one kind of a path per bucket, with the first and the last position in each bucket."""
 
     counts: np.ndarray
     firsts: np.ndarray
@@ -62,14 +63,17 @@ class Kind:
 
     @cached_property
     def total(self) -> int:
+        """Number of values."""
         return int(self.counts.sum())
 
     @cached_property
     def first(self) -> int:
+        """Position of the first value."""
         return int(self.firsts.min())
 
     @cached_property
     def last(self) -> int:
+        """Position of the last value."""
         return int(self.lasts.max())
 
     @cached_property
@@ -88,7 +92,7 @@ class Kind:
 
 @dataclass
 class Course:
-    """How a kind runs through the log, measured on its exposure: the values that could have shown it."""
+    """Course of a kind through the log, measured by its exposure: the values that could have had it."""
 
     begins: bool
     ends: bool
@@ -96,7 +100,7 @@ class Course:
 
 
 class Breaks(NamedTuple):
-    """What a change breaks; `strict_only`: only where readers are strict."""
+    """What a change breaks; `strict_only`: only strict readers."""
 
     backward: bool = False
     forward: bool = False
@@ -111,7 +115,7 @@ STRICT_ROLLBACK = Breaks(forward=True, strict_only=True)
 
 
 class Side(NamedTuple):
-    """What stood at a path before or after a change; without a type it was absent."""
+    """Type at a path before or after a change; None: absent."""
 
     type: str | None
     kind: Kind
@@ -119,7 +123,7 @@ class Side(NamedTuple):
 
 @dataclass
 class Change:
-    """A change between the version that holds the old kind last and the newest one."""
+    """A change between the last version with the old kind and the newest version."""
 
     path: Path
     change: str
@@ -128,7 +132,7 @@ class Change:
     breaks: Breaks
     low: int
     high: int
-    """Buckets of the passage."""
+    """Buckets of the transition."""
 
 
 class Profile:
@@ -145,14 +149,14 @@ class Profile:
 
     @cached_property
     def paths(self) -> dict[Path, dict[str, Kind]]:
-        """Kinds by path, absent among them."""
+        """Kinds by path, including absent."""
         found: dict[Path, dict[str, Kind]] = {}
         for (path, kind), figures in self.kinds.items():
             found.setdefault(path, {})[kind] = figures
         return found
 
     def exposure(self, path: Path) -> np.ndarray:
-        """Values per bucket whose parent is there."""
+        """Values with the parent object, per bucket."""
         if not path:
             return sum((kind.counts for kind in self.paths[()].values()), np.zeros(BUCKETS, dtype=np.int64))
         parent = self.paths[path[:-1]].get("array" if path[-1] == ELEMENT else "object")
@@ -160,7 +164,7 @@ class Profile:
 
     @cached_property
     def formats(self) -> dict[str, Kind]:
-        """Values by what they are as a whole: json, framed, string, long, binary."""
+        """Values by format: json, framed, string, long, binary."""
         found: dict[str, Kind] = {}
         for kind, figures in self.paths[()].items():
             name = "json" if kind in ("object", "array") else kind
@@ -169,7 +173,7 @@ class Profile:
 
     @cached_property
     def framed(self) -> dict[int, Kind]:
-        """Values that a Schema Registry framed, by the id of their schema."""
+        """Values framed by a Schema Registry, by schema id."""
         found: dict[int, Kind] = {}
         for row in self.shapes:
             if row.shape.startswith(FRAMED):
@@ -179,7 +183,7 @@ class Profile:
 
     @cached_property
     def format(self) -> str:
-        """What the newest values are."""
+        """Format of the newest values."""
         exposure = self.exposure(())
         rivals = {name: [kind for other, kind in self.formats.items() if other != name] for name in self.formats}
         lasting = [name for name, kind in self.formats.items() if not course_of(kind, exposure, rivals[name]).ends]
@@ -187,12 +191,12 @@ class Profile:
 
     @property
     def readable_values(self) -> int:
-        """Values that are what `format` says."""
+        """Number of values in `format`."""
         return self.formats[self.format].total
 
     @cached_property
     def changes(self) -> list[Change]:
-        """Every change whose old kind is still in the log."""
+        """All changes with old kinds that are still in the log."""
         return [
             change
             for path, kinds in sorted(self.paths.items())
@@ -212,7 +216,7 @@ class Profile:
         gone, there = course_of(absent, exposure, [present]), course_of(present, exposure, [absent])
         without, field = Side(None, absent), Side(_main(kinds), present)
         if gone.begins and gone.ends and not gone.comes_and_goes:
-            # What a release left out, or somebody didn't send, until that was taken back.
+            # Fields that a release omitted, or a producer did not send, until that was reverted.
             return [_change(path, "field_rolled_back", without, field, STRICT_RESTORE)]
         if gone.comes_and_goes or there.comes_and_goes:
             return []
@@ -233,7 +237,7 @@ class Profile:
 
     @cached_property
     def boundaries(self) -> list[tuple[int, int]]:
-        """First and last bucket of each passage from one version to the next."""
+        """First and last bucket of each transition between versions."""
         merged: list[tuple[int, int]] = []
         for low, high in sorted((change.low, change.high) for change in self.changes):
             if merged and low <= merged[-1][1] + 1:
@@ -244,14 +248,15 @@ class Profile:
 
     @property
     def newest_version(self) -> int:
+        """Number of the newest version."""
         return len(self.boundaries) + 1
 
     def old_version(self, change: Change) -> int:
-        """The version that the change left."""
+        """The last version before the change."""
         return 1 + next(i for i, (low, high) in enumerate(self.boundaries) if low <= change.low and change.high <= high)
 
     def version_slices(self, path: Path, kind: str) -> list[tuple[int, slice]]:
-        """Buckets of a kind by version; within a passage a kind that stops there is old, one that begins there new."""
+        """Buckets of a kind by version; within a transition, a kind that stops is old, and one that begins is new."""
         first, last = self.kinds[path, kind].span
         edges = [0]
         for low, high in self.boundaries:
@@ -260,10 +265,10 @@ class Profile:
         return [(i + 1, slice(edges[i], edges[i + 1])) for i in range(len(edges) - 1) if edges[i] < edges[i + 1]]
 
     def wanted_positions(self) -> list[int]:
-        """Records that are worth looking at: first and last of each kind, and a bounded number in between."""
+        """Positions of records to examine: first and last of each kind, and a bounded number in between."""
         kinds = (*self.kinds.values(), *self.framed.values())
         ends = {position for kind in kinds for position in (kind.first, kind.last)}
-        if self.format == "framed":  # their schemas tell what they hold
+        if self.format == "framed":  # their schemas define the content
             return sorted(ends)
         between = sorted({p for row in self.shapes for p in (row.first, row.last)} - ends)
         step = max(1, len(between) // _MAX_EXEMPLARS + 1)
@@ -277,7 +282,7 @@ def _kind_of(row: ShapeCount) -> Kind:
 
 
 def _tabulate(shapes: Sequence[ShapeCount], paths: Mapping[str, set[tuple[Path, str]]]) -> dict[tuple[Path, str], Kind]:
-    """Sums shapes into kinds. Vectorised: each shape is a list of kind ids, repeated for its buckets."""
+    """Sums shapes to kinds. Vectorized: each shape is a list of kind ids, repeated for its buckets."""
     children: dict[Path, set[Path]] = {}
     for found in paths.values():
         for path, _ in found:
@@ -319,7 +324,7 @@ def _sum(kinds: Any) -> Kind | None:
 
 
 def _main(kinds: Mapping[str, Kind]) -> str | None:
-    """The most frequent type; integers beside fractions are numbers."""
+    """The most frequent type; integers together with fractions are numbers."""
     types = {name: kind.total for name, kind in kinds.items() if name != ABSENT}
     if "number" in types:
         types["number"] += types.pop("integer", 0)
@@ -340,7 +345,7 @@ def course_of(kind: Kind, exposure: np.ndarray, others: Sequence[Kind] = ()) -> 
         return values >= MIN_VALUES and kind.total * log1p(values / spanned) >= SURPRISE
 
     pauses = _runs(inner, kind.counts[first : last + 1] == 0)
-    # A clean cut within one bucket shows in the positions.
+    # A clean transition within one bucket shows in the positions.
     enough = [other for other in others if other.total >= MIN_VALUES]
     return Course(
         begins=surprising(before) or any(other.last < kind.first for other in enough),
@@ -350,12 +355,12 @@ def course_of(kind: Kind, exposure: np.ndarray, others: Sequence[Kind] = ()) -> 
 
 
 def _values_after(ended: Kind, other: Kind, exposure: np.ndarray) -> int:
-    """Values since a kind was seen last: of its last bucket only where the other one begins after it."""
+    """Values since the last one of a kind; values of its last bucket count only if the other kind begins after it."""
     return other.total if other.first > ended.last else int(exposure[ended.span[1] + 1 :].sum())
 
 
 def _runs(exposure: np.ndarray, silent: np.ndarray) -> list[int]:
-    """Values exposed in each unbroken run of silent buckets."""
+    """Values exposed in each uninterrupted run of buckets without the kind."""
     runs: list[int] = []
     running = False
     for values, is_silent in zip(exposure.tolist(), silent.tolist(), strict=True):
@@ -368,12 +373,12 @@ def _runs(exposure: np.ndarray, silent: np.ndarray) -> list[int]:
 
 
 def is_sharp(kind: Kind, exposure: np.ndarray, chance: float = 0) -> bool:
-    """Whether a kind that began was soon as frequent as it stayed: a release, not the age of the records.
+    """Whether a kind that began soon reached its lasting frequency: a release, not the age of records.
 
-    The first quarter of what it has been seen for may be a rolling deploy, in which it becomes frequent bit by bit.
+    The first quarter of its range may be a rolling deployment, in which its frequency rises step by step.
 
     Args:
-        chance: standard deviations by which the halves may differ however far their rates are apart.
+        chance: standard deviations by which the halves may differ, whatever their rates.
     """
     first = kind.span[0]
     counts, exposure = kind.counts[first + 1 :], exposure[first + 1 :]
@@ -382,17 +387,17 @@ def is_sharp(kind: Kind, exposure: np.ndarray, chance: float = 0) -> bool:
 
 
 def _was_even_until_its_end(kind: Kind, exposure: np.ndarray) -> bool:
-    """Whether a kind that ended was about as frequent all the time before: a release, not what comes and goes.
+    """Whether a kind that ended had an even frequency before: a release, not a field that comes and goes.
 
-    Short times of it leave no pauses that would show in a compacted log, but a bucket has it often or hardly. The last
-    quarter may be a rolling deploy.
+    Short occurrences leave no visible pauses in a compacted log, but buckets then have it often or hardly ever. The
+    last quarter may be a rolling deployment.
     """
     last = kind.span[1]
     return _halves_agree(kind.counts[:last], exposure[:last]) and not _is_clumped(kind, exposure, last * 3 // 4)
 
 
 def _is_clumped(kind: Kind, exposure: np.ndarray, until: int) -> bool:
-    """Whether a kind's share differs between the buckets before one by more than chance."""
+    """Whether a kind's share differs between the buckets before `until` by more than chance."""
     there = exposure[:until] > 0
     counts, exposed = kind.counts[:until][there], exposure[:until][there]
     share = counts.sum() / max(exposed.sum(), 1)
@@ -422,12 +427,12 @@ def _change(path: Path, change: str, old: Side, new: Side, breaks: Breaks) -> Ch
 def _passage(old: Kind, new: Kind) -> tuple[int, int]:
     """Buckets between the first value of the new kind and the last of the old one."""
     begun, ended = new.span[0], old.span[1]
-    # Where the old kind goes on for long, the passage is where the new one began.
+    # Where the old kind continues for long, the transition is where the new one began.
     return (begun, begun) if begun + BUCKETS // 4 < ended else (min(begun, ended), max(begun, ended))
 
 
 def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
-    """Nullability gained or lost, where there are values beside the nulls."""
+    """Nullability gained or lost, where there are values besides nulls."""
     null = kinds.get("null")
     typed = _sum(kind for name, kind in kinds.items() if name not in (ABSENT, "null"))
     if null is None or typed is None:
@@ -447,7 +452,7 @@ def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
 
 
 def _type_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
-    """Types that stopped, began or took another's place. Integers are numbers; only between the two they differ."""
+    """Types that stopped, began, or replaced another. Integers are numbers; they differ only from each other."""
     types = {name: kind for name, kind in kinds.items() if name not in (ABSENT, "null")}
     exposure = sum((kind.counts for kind in types.values()), np.zeros(BUCKETS, dtype=np.int64))
     numeric = _sum(types[name] for name in NUMBERS if name in types)
@@ -477,13 +482,13 @@ def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarr
             new = min(begun, key=lambda name: abs(families[name].first - ended_at))
             replaced.add(new)
             change = _change(path, "type_changed", sides[old], sides[new], BOTH)
-            # Between the old kind and the newest there may have been others: the passage ends where the next one began.
+            # Other kinds may have been in between: the transition ends where the next kind began.
             next_one = min(families.keys() - {old}, key=lambda name: abs(families[name].first - ended_at))
             change.low, change.high = _passage(families[old], families[next_one])
         else:
             new = max(active, key=lambda name: families[name].total)
             was_before = courses[old].begins and families[new].first < families[old].first
-            # A release that was rolled back wrote values that this one can't read, and can't read this one's.
+            # A release that was rolled back wrote values that this one cannot read, and cannot read this one's.
             name, breaks = ("type_rolled_back", BOTH) if was_before else ("type_narrowed", RESTORE)
             change = _change(path, name, sides[old], sides[new], breaks)
             change.low = change.high = families[old].span[1]
@@ -495,7 +500,7 @@ def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarr
 
 
 def _number_changes(path: Path, integer: Kind, number: Kind, exposure: np.ndarray) -> list[Change]:
-    """Fractions that begin break readers that insist on integers; fractions that stop may have been a type."""
+    """Fractions that begin break readers that require integers; fractions that stop may have been a type."""
     course, whole = course_of(number, exposure, [integer]), course_of(integer, exposure, [number])
     integers, fractions = Side("integer", integer), Side("number", number)
     if course.begins and not course.ends and not course.comes_and_goes:

@@ -1,7 +1,7 @@
-"""How old records are when a Kafka Streams application takes them in, and when it is done with them.
+"""End-to-end latency of records at source and terminal nodes of Kafka Streams applications.
 
-Streams measures the time from a record's timestamp until a node has it (KIP-613), for the nodes that read topics and
-for those at which records end: of each task the least, mean and greatest of the last minute, NaN where no record came.
+Kafka Streams measures the time from a record's timestamp until a node has processed it (KIP-613), for source nodes and
+terminal nodes: minimum, mean, and maximum of the last minute for each task, NaN without records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _AGES = ("record_age_min_ms", "record_age_mean_ms", "record_age_max_ms")
 
 
 def stream_nodes(samples: DataFrame) -> DataFrame:
-    """The columns of metrics.stream_node_hourly; a node to which nothing came has no row."""
+    """Rows of metrics.stream_node_hourly; a node without records has no row."""
     readings = (
         samples.where(f.col("metric").isin(*_AGES))
         .groupBy(*APP, _subtopology(), label("node").alias("node"), label("task").alias("task"), "at")
@@ -46,5 +46,5 @@ def stream_nodes(samples: DataFrame) -> DataFrame:
 
 
 def _subtopology() -> Column:
-    """In a task's id it stands before the partition: 1_0, or name__1_0 of a named topology."""
+    """The part of a task id before the partition: 1_0, or name__1_0 for a named topology."""
     return f.regexp_replace(label("task"), r"_\d+$", "").alias("subtopology")

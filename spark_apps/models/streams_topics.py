@@ -1,14 +1,15 @@
-"""Whose an internal topic is. Of Kafka Streams: `<application.id>-<store>-changelog`, `<id>-<name>-repartition`, and
-the two that a foreign-key join repartitions by, which end in `-topic`. Of Samza: `__samza_coordinator_<job>_<id>`,
-`__samza_checkpoint_ver_1_for_<job>_<id>`, and changelogs.
+"""The application of an internal topic. Kafka Streams: `<application.id>-<store>-changelog`,
+`<id>-<name>-repartition`, and the two repartition topics of a foreign-key join, which end in `-topic`. Samza:
+`__samza_coordinator_<job>_<id>`, `__samza_checkpoint_ver_1_for_<job>_<id>`, and changelogs.
 
-Both parts of a Streams name may contain dashes, so the name alone doesn't tell where the application id ends. A group
-of that name does: a Streams application's group is its id; and so does a Samza job. Then a name that Streams generated,
-in this topic or in a sibling; then what it shares with other internal topics; and at last the first dash.
+Both parts of a Kafka Streams name may contain dashes, so the name alone does not show where the application id ends.
+A group of that name does, because the group of a Kafka Streams application is its id; and so does a Samza job.
+Otherwise a name that Kafka Streams generated, in this topic or a sibling; then the prefix shared with other internal
+topics; and finally the first dash.
 
-Samza writes an underscore of a job's name or id as a dash (KafkaUtil.getCheckpointTopic, CoordinatorStreamUtil), so the
-underscore ends the name. A job is called by its name, and `<job>-<id>` unless its id is 1, Samza's default. Its
-changelogs are called as its owner likes: the config's `jobs.changelog_patterns` say whose they are.
+Samza replaces an underscore in a job's name or id by a dash (KafkaUtil.getCheckpointTopic, CoordinatorStreamUtil),
+so the underscore ends the name. A job is called by its name, and `<job>-<id>` unless its id is 1, Samza's default.
+Names of its changelogs are arbitrary: `jobs.changelog_patterns` in the config assign them to jobs.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from typing import Any, NamedTuple
 
 CHANGELOG, REPARTITION = "-changelog", "-repartition"
 _FOREIGN_KEY = (
-    r"-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d{10}",  # as KTableImpl numbers them
-    r"-.+-subscription-(?:registration|response)",  # behind a name that the join was given
+    r"-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-\d{10}",  # numbered by KTableImpl
+    r"-.+-subscription-(?:registration|response)",  # after the name of the join
 )
 _INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$|^(.+(?:{'|'.join(_FOREIGN_KEY)}))-topic$")
 _SAMZA = re.compile(r"^__samza_(coordinator|checkpoint)(?:_ver_\d+_for)?_([^_]+)_([^_]+)$")
@@ -32,22 +33,23 @@ OWN_FORMATS = (
     r"|KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-[0-9]{10}|.+-subscription-store"
     rf"|.+-Buffer){CHANGELOG}$"
 )
-"""Changelogs whose values are in a binary format of Kafka Streams itself, not of a serializer: the buffers of
-`suppress()` and of a stream-table join with a grace period (they begin with a timestamp), and the subscriptions of a
-foreign-key join (they begin with their version, 0 or 1). A `suppress()` with a name has a store with any name."""
+"""Changelogs with values in a binary format of Kafka Streams itself rather than of a serializer: buffers of
+`suppress()` and of stream-table joins with a grace period (they begin with a timestamp), and subscriptions of a
+foreign-key join (they begin with their version, 0 or 1). A `suppress()` with a name has a store with an arbitrary
+name."""
 
 
 class Part(NamedTuple):
-    """What a topic is to an application: its changelog, repartition, coordinator or checkpoint topic."""
+    """Role of a topic in an application: changelog, repartition, coordinator, or checkpoint topic."""
 
     kind: str
     application_id: str
     store: str
-    """Of a repartition topic: its name; of what a job has once: its kind."""
+    """Name of a repartition topic or store; the kind, if a job has only one such topic."""
 
 
 class StreamsTopics:
-    """The internal topics of one cluster, as its groups, all of its topics and the config explain them."""
+    """The internal topics of one cluster, by its groups, all of its topics, and the config."""
 
     def __init__(self, groups: Iterable[str], topics: Iterable[str], changelog_patterns: Iterable[str] = ()) -> None:
         self._patterns = [re.compile(pattern) for pattern in changelog_patterns]
@@ -59,15 +61,16 @@ class StreamsTopics:
         self._known = [{*groups, *jobs}, generated, {head for head, count in counts.items() if count > 1}]
 
     def is_called_changelog(self, topic: str) -> bool:
-        """Whether it has a changelog's name, Streams' or one of the config's."""
+        """Whether it has a changelog's name, by Kafka Streams or by the config's patterns."""
         return topic.endswith(CHANGELOG) or self._configured(topic) is not None
 
     def has_store(self, topic: str, settings: Mapping[str, Mapping[str, Any]] | None) -> bool:
-        """Whether a topic with a changelog's name is one, by its settings (none: nobody may ask) and who it belongs to.
+        """Whether a topic with a changelog's name is one, by its settings (None: not authorized) and its
+        application.
 
-        A state store's changelog is compacted, and Kafka Streams sets message.timestamp.type on each topic it makes
-        (InternalTopicConfig). A topic of which that isn't known, or that somebody else made, needs a group that is its
-        application's, or a name that Streams generated.
+        A changelog of a state store is compacted, and Kafka Streams sets message.timestamp.type on each topic that
+        it creates (InternalTopicConfig). If that is not known, or someone else created the topic, it needs a group
+        with its application id, or a name that Kafka Streams generated.
         """
         stem = _stem(topic)
         if not self.is_called_changelog(topic):
@@ -82,7 +85,7 @@ class StreamsTopics:
         return is_explained or of_streams == "dynamic_topic_config"
 
     def split(self, topic: str) -> Part | None:
-        """None: not an internal topic."""
+        """Application and role of an internal topic; None: not an internal topic."""
         if own := _SAMZA.match(topic):
             return Part(own[1], _job(own), own[1])
         if part := self._configured(topic):
@@ -96,7 +99,7 @@ class StreamsTopics:
         return Part(kind, application_id, stem[len(application_id) + 1 :])
 
     def kind(self, topic: str) -> str:
-        """By its name: internal (of Kafka itself), changelog, repartition, coordinator, checkpoint or plain."""
+        """Kind by name: internal (Kafka's own), changelog, repartition, coordinator, checkpoint, or plain."""
         if part := self.split(topic):
             return part.kind
         if topic.startswith("__"):
@@ -111,16 +114,16 @@ class StreamsTopics:
 
 
 def _job(found: re.Match[str]) -> str:
-    """Of a name that _SAMZA matches."""
+    """Job name from a match of _SAMZA."""
     return found[2] if found[3] == "1" else f"{found[2]}-{found[3]}"
 
 
 def _stem(topic: str) -> str | None:
-    """A name without the end by which Streams marks its topics; none where it isn't such a name."""
+    """A name without the suffix of Kafka Streams; None if there is no such suffix."""
     found = _INTERNAL.match(topic)
     return (found[1] or found[2]) if found else None
 
 
 def _heads(stem: str) -> list[str]:
-    """What stands before each dash: `a`, `a-b` of `a-b-c`."""
+    """Prefixes before each dash: `a`, `a-b` of `a-b-c`."""
     return [stem[: dash.start()] for dash in re.finditer("-", stem) if dash.start()]

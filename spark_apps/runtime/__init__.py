@@ -1,1 +1,1 @@
-"""How an app runs: Spark's session, its start made cheap, rows in and out of the warehouse."""
+"""How apps run: the Spark session, a fast JVM start, and reading and writing the warehouse."""

@@ -1,8 +1,8 @@
-"""A driver JVM that starts in seconds: a light compiler, the serial collector, and an archive of loaded classes.
+"""A driver JVM that starts in seconds: the C1 compiler only, the serial collector, and a class data sharing archive.
 
-Starting Spark costs 15 CPU seconds, mostly to load and compile classes; with the archive (JEP 350) it costs 5. The
-archive is made once per Java, pyspark and options (`python -m spark_apps.runtime.class_archive`), lies in the user's
-cache, and is optional: without it everything works, slower. Imports no pyspark: DAG files may call
+Starting Spark costs 15 CPU seconds, mostly for loading and compiling classes; with the archive (JEP 350) it costs 5.
+The archive is created once per Java, pyspark, and options (`python -m spark_apps.runtime.class_archive`) in the
+user's cache. It is optional: without it the start is slower. This module imports no pyspark, so DAG files may call
 `driver_java_options`.
 """
 
@@ -22,7 +22,7 @@ _LOGGING = Path(__file__).absolute().with_name("log4j2.properties").as_uri()
 # With one compiler alone Java reserves 48 MB for code, which a session that runs all apps fills: it then stops compiling.
 _OPTIONS = f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Dlog4j2.configurationFile={_LOGGING}"
 _LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
-# What our apps load, by running them on an empty fleet; the warehouse isn't needed for that.
+# Loads the classes that the apps need by running the apps on an empty fleet, without a warehouse.
 _TRAINING = """
 import importlib
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ spark.stop()
 
 
 def java() -> str:
-    """The Java launcher in force: JAVA_HOME's, else the one on PATH.
+    """Path of the Java launcher: that of JAVA_HOME, otherwise the one on PATH.
 
     Raises:
         StreamwardenError: there is none.
@@ -52,12 +52,12 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not Path(found).exists():
-        raise StreamwardenError(f"No Java at {found or 'PATH'}: install a JDK 17 or newer, or mend JAVA_HOME.")
+        raise StreamwardenError(f"No Java at {found or 'PATH'}: install a JDK 17 or newer, or correct JAVA_HOME.")
     return found
 
 
 def archive_path() -> Path:
-    """Where the archive of this Java and pyspark lies, made or not. A changed option or version is another archive."""
+    """Path of the archive for this Java, pyspark, and options, whether it exists or not."""
     java = shutil.which("java") or "java"
     home = os.environ.get("JAVA_HOME", "")
     key = hashlib.sha256(
@@ -68,11 +68,11 @@ def archive_path() -> Path:
 
 
 def driver_java_options(*, compiled_well: bool = False) -> str:
-    """Value of `spark.driver.extraJavaOptions`; with the archive where it was made.
+    """Value of `spark.driver.extraJavaOptions`, with the archive if it exists.
 
     Args:
-        compiled_well: with both of Java's compilers: what computes for a minute is done in half of it, what mostly
-            starts takes longer.
+        compiled_well: enables C2 as well as C1. A computation of a minute takes half the time; a job that mostly starts
+            takes longer.
     """
     archive = archive_path()
     shared = f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off" if archive.exists() else ""
@@ -80,7 +80,8 @@ def driver_java_options(*, compiled_well: bool = False) -> str:
 
 
 def make_archive() -> Path:
-    """Runs a small job that loads what our apps load, and archives its classes (15–40 s, 140 MB), once."""
+    """Creates the archive, if it does not exist, from a small job that runs all apps (15–40 s, 140 MB); returns its
+    path."""
     archive = archive_path()
     if archive.exists():
         return archive

@@ -1,10 +1,10 @@
-"""What executors on other machines need of us: our Python code, the config, the warehouse's address.
+"""What executors on other hosts need: our Python code, the config, and the warehouse's address.
 
-Where Spark is local, tasks have all three. On a cluster the code is sent as a zip; third-party packages must be there
-(`pip install streamwarden`, or the image). The config and the warehouse's address hold passwords: they are sent only
-where Spark encrypts what it sends and what it writes to disk; else executors take them from their own environment
-($STREAMWARDEN_CONFIG and $STREAMWARDEN_WAREHOUSE_URL). They travel as the environment of the tasks' Python processes:
-no plan, page or log of Spark shows it.
+With a local master, tasks have all three. For a cluster, our code is sent as a zip; third-party packages must be
+installed there (`pip install streamwarden`, or the image). The config and the warehouse's address contain passwords:
+they are sent only if Spark encrypts its network traffic and its files; otherwise executors take them from their own
+environment ($STREAMWARDEN_CONFIG and $STREAMWARDEN_WAREHOUSE_URL). They are sent as environment variables of the
+tasks' Python processes, so that no plan, page, or log of Spark shows them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _NEED = (
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Whether tasks run in processes of this machine that we started."""
+    """Whether tasks run in processes that we started on this host."""
     return (spark.sparkContext.master or "").startswith("local")
 
 
 def equip(spark: SparkSession, config: Config) -> None:
-    """Sends a cluster's executors what they need, waits until they are there, and checks that each can begin.
+    """Sends a cluster's executors what they need, waits for them, and checks that each can run tasks.
 
     Raises:
-        StreamwardenError: an executor has no config or no address of the warehouse, and secrets can't be sent.
+        StreamwardenError: an executor has no config or no warehouse address, and secrets cannot be sent.
     """
     if is_local(spark):
         return
@@ -48,37 +48,41 @@ def equip(spark: SparkSession, config: Config) -> None:
         context.environment[SENT_CONFIG_ENV] = config.model_dump_json(exclude_unset=True)
         context.environment[WAREHOUSE_ENV] = os.environ[WAREHOUSE_ENV]
     slices = context.defaultParallelism
-    answers = spark.range(slices, numPartitions=slices).mapInArrow(_lacks, "lacks string").collect()
-    if lacks := {answer.lacks for answer in answers if answer.lacks}:
-        raise StreamwardenError(f"{min(lacks)} ({_NEED}).")
+    answers = spark.range(slices, numPartitions=slices).mapInArrow(_problems, "problem string").collect()
+    if problems := {answer.problem for answer in answers if answer.problem}:
+        raise StreamwardenError(f"{min(problems)} ({_NEED}).")
 
 
-def _lacks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a task: what it needs and hasn't, or null."""
-    lacks = None
+def _problems(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task: why it cannot run, or null."""
+    problem = None
     for _ in batches:
         try:
             load_config()
             address_of_warehouse(None)
         except StreamwardenError as error:
-            lacks = str(error)
-    yield pa.RecordBatch.from_pydict({"lacks": [lacks]}, schema=pa.schema([("lacks", pa.string())]))
+            problem = str(error)
+    yield pa.RecordBatch.from_pydict({"problem": [problem]}, schema=pa.schema([("problem", pa.string())]))
 
 
 def address_for_tasks(spark: SparkSession, address: str) -> str | None:
-    """The warehouse's address as a task's function may carry it; null where it would leave this machine."""
+    """The warehouse's address as a task's function may carry it; None on a cluster, where it would leave this host."""
     return address if is_local(spark) else None
 
 
 def address_of_warehouse(carried: str | None) -> str:
-    """In a task: the address it carries, or that of its environment."""
+    """In a task: the carried address, otherwise the one of its environment.
+
+    Raises:
+        StreamwardenError: there is neither.
+    """
     if address := carried or os.environ.get(WAREHOUSE_ENV):
         return address
-    raise StreamwardenError(f"${WAREHOUSE_ENV} isn't set")
+    raise StreamwardenError(f"${WAREHOUSE_ENV} is not set")
 
 
 def _code_archive() -> Path:
-    """Our packages as a zip, as they are now."""
+    """Creates a zip of our packages as they are now."""
     file = Path(tempfile.mkdtemp(prefix="streamwarden-")) / "streamwarden_code.zip"
     acting, computing = Path(streamwarden.__path__[0]), Path(spark_apps.__path__[0])
     files = [acting / "__init__.py", *(acting / "base").rglob("*.py")]

@@ -1,8 +1,9 @@
-"""Load: puts the frames of an app into the warehouse, all tables of the hour together or none.
+"""Load: writes the frames of an app to the warehouse, all tables of the hour in one transaction.
 
-Tasks fill staging tables in parallel; then one transaction on the driver replaces the hour: delete and insert. Where a
-source left gaps, nothing known is lost: rows are upserted, a null never replaces a value, and absent rows stay. Tables
-without an `hour` column (CloudWatch samples, which may come late) are always upserted by their key.
+Tasks fill staging tables in parallel; then one transaction on the driver replaces the hour by delete and insert.
+Where a source has gaps, known data is kept: rows are upserted, a null never replaces a value, and rows that are not
+in the frame stay. Tables without an `hour` column (CloudWatch samples, which may arrive late) are always upserted by
+their key.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _SPARK_TYPE = {
     "timestamp with time zone": "timestamp",
 }
 ANALYZED_FROM_ROWS = 100
-"""Less is joined row by row in no time. 300 groups that the planner took for one made a minute of their partitions."""
+"""Smaller tables are not analyzed: joining them row by row is fast. The planner's estimate of 1 row for 300 groups made
+a join with their partitions take a minute."""
 
 
 def replace_hour(
@@ -44,17 +46,20 @@ def replace_hour(
     coverage: DataFrame,
     started_at: datetime,
 ) -> dict[str, int]:
-    """Replaces what `app` knows of `hour` in one transaction; returns rows by table.
+    """Replaces the data of `app` for `hour` in one transaction; returns the number of rows by table.
 
     Args:
-        frames: table name → frame with the table's columns, `hour` left out where the table has it.
+        frames: by table name, with the table's columns; `hour` is left out where the table has it.
         coverage: columns source, resource_name, status, message.
+
+    Raises:
+        StreamwardenError: the frames are not the tables that the app writes, or a table or column does not exist.
     """
     if set(frames) != set(app.writes):
-        raise StreamwardenError(f"app {app.name} made {sorted(frames)}, its catalogue line says {sorted(app.writes)}.")
+        raise StreamwardenError(f"app {app.name} returned {sorted(frames)}, the catalog has {sorted(app.writes)}.")
     with engine.connect() as owner, _alone(owner, f"{app.name} {hour}"):
         mark = f"{app.name}_{hour:%Y%m%d%H}"
-        _drop_stages(owner, mark)  # what a killed run left behind is nobody's
+        _drop_stages(owner, mark)  # staging tables left by a killed run
         try:
             stages = {table: Stage(engine, table, hour, mark) for table in (*app.writes, "detect.coverage")}
             coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
@@ -63,23 +68,23 @@ def replace_hour(
                 stages[table].fill(frame)
             return _publish(owner, app, hour, stages, started_at)
         finally:
-            if not owner.invalidated:  # else the lock is gone, and what is staged may be a second run's
+            if not owner.invalidated:  # otherwise the lock is lost, and the staged rows may belong to a second run
                 with suppress(sa.exc.DBAPIError):  # the next run drops it
                     _drop_stages(owner, mark)
 
 
 @contextmanager
 def _alone(owner: sa.Connection, run: str) -> Iterator[None]:
-    """Holds this run's lock by this session: a second run waits until all that the first did is committed.
+    """Holds this run's lock in this session: a second run waits until the first one has committed.
 
-    A crash of the server empties what was staged, and ends this session: so it publishes, or nobody does.
+    A crash of the server empties the staging tables and ends this session, so a run cannot publish partial data.
     """
     try:
         with owner.begin():
             owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": run})
         yield
     finally:
-        owner.invalidate()  # the lock ends with the session, whatever became of that
+        owner.invalidate()  # the lock ends with the session, whatever its state
 
 
 def _drop_stages(owner: sa.Connection, mark: str) -> None:
@@ -91,13 +96,14 @@ def _drop_stages(owner: sa.Connection, mark: str) -> None:
 
 
 def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, started_at: datetime) -> None:
-    """Notes that an app failed; an hour that was loaded before stays loaded."""
+    """Records that an app failed; an hour that was loaded before stays loaded."""
     ensure_day(engine, hour.date())
     _record(engine, app, hour, "failed", {}, started_at, error)
 
 
 def last_rows(engine: sa.Engine, app: str) -> int:
-    """How many rows the app loaded in the newest hour that it loaded; 0 if it never did, or can't be asked: a hint."""
+    """Rows that the app loaded in its newest loaded hour; 0 if it never did, or the warehouse cannot be queried (a
+    hint)."""
     query = """
         select (select sum(cast(value as bigint)) from jsonb_each_text(rows)) from detect.load
         where app = :app and status = 'loaded' order by hour desc limit 1"""
@@ -124,7 +130,8 @@ def _publish(
 def _make_room(connection: sa.Connection, staged: str, app: str, hour: datetime) -> None:
     """Deletes the hour's coverage that the staged rows replace, and staged rows that add nothing to what is known.
 
-    A source that only knows the present may have been asked in time before: then that stands, for its rows do too.
+    A source that knows only the current state may have responded in time in an earlier run: then that coverage
+    stays, as its rows do.
     """
     values = {"hour": hour, "app": app, "too_late": f"%{ONLY_PRESENT}%"}
     in_time = "c.hour = :hour and c.app = :app and (c.message not like :too_late) is not false"
@@ -181,7 +188,8 @@ class Stage:
         self.url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
         self.table = table
         self.hour = hour
-        # PostgreSQL cuts names at 63 characters; the random part keeps a dying task of a killed run out of ours.
+        # PostgreSQL truncates names at 63 characters; the random part separates us from a task of a killed run that
+        # still runs.
         self.relation = f"{mark}_{uuid.uuid4().hex[:8]}_{table.split('.')[1]}"[:63]
         self.name = f"staging.{self.relation}"
         inspector = sa.inspect(engine)
@@ -205,7 +213,11 @@ class Stage:
         self.key: list[str] = inspector.get_pk_constraint(relation, schema=schema)["constrained_columns"]
 
     def fill(self, frame: DataFrame) -> None:
-        """Writes the frame from its tasks. The select is the table's column list, cast to its types."""
+        """Writes the frame from its tasks, with the table's columns cast to its types.
+
+        Raises:
+            StreamwardenError: the frame's columns are not the table's.
+        """
         if "hour" in self.columns and "hour" not in frame.columns:
             frame = frame.withColumn("hour", f.lit(self.hour))
         if missing := set(self.columns) ^ set(frame.columns):
@@ -214,10 +226,10 @@ class Stage:
         fill_staging(frame, self.url, self.relation)
 
     def publish(self, connection: sa.Connection, *, keep_known: bool) -> int:
-        """Moves the staged rows into the table, inside the caller's transaction; returns their number.
+        """Moves the staged rows to the table, inside the caller's transaction; returns their number.
 
-        `distinct`: a task that was tried again has staged its rows twice. Two rows that differ but share a key fail.
-        In the key's order, indexes take a fifth less room than in any.
+        `distinct`: a task that was retried has staged its rows twice. Two different rows with the same key fail.
+        Inserting in the key's order makes indexes a fifth smaller.
         """
         target = ", ".join(f'"{c}"' for c in self.columns)
         source = ", ".join(f's."{c}"::{t}' for c, t in self.columns.items())
@@ -235,9 +247,9 @@ class Stage:
         return rows
 
     def _analyze(self, connection: sa.Connection) -> None:
-        """Tells the planner of the rows: what it knows nothing of, it joins row by row, for minutes.
+        """Updates the planner's statistics: without them it joins the new rows with nested loops, for minutes.
 
-        Autovacuum would do so a minute or more later; the hour is judged before.
+        Autovacuum would analyze a minute or more later; detectors evaluate the hour before.
         """
         at = next((column for column in ("hour", "at") if column in self.columns), None)
         when = f"where {at} >= :hour and {at} < :hour + interval '1 hour'" if at else ""

@@ -1,7 +1,7 @@
-"""Spark to the warehouse and back, in Arrow batches over ADBC: tasks read a query, or fill a staging table.
+"""Reads from and writes to the warehouse in Arrow batches over ADBC: tasks run a query, or fill a staging table.
 
-Not a Spark data source: Spark 4.1 starts three Python planners for each, 1–4 CPU seconds a table, and an hour has
-dozens. `mapInArrow` does the same work in the tasks alone. The address travels in the function: no plan shows it.
+Not a Spark data source: Spark 4.1 starts three Python planners for each, 1–4 CPU seconds per table, and an hour has
+dozens. `mapInArrow` does the same work in the tasks alone. The address is part of the function, so no plan shows it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spark_apps.runtime.executors import address_for_tasks, address_of_warehouse
 
 
 def read_query(spark: SparkSession, query: str, schema: str | StructType) -> DataFrame:
-    """Rows of a warehouse query. Its columns must come in the order of `schema` and with types that cast to it."""
+    """Rows of a warehouse query. Its columns must have the order of `schema`, and types that can be cast to it."""
     struct = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     carried = address_for_tasks(spark, os.environ[WAREHOUSE_ENV])
 
@@ -37,15 +37,19 @@ def read_query(spark: SparkSession, query: str, schema: str | StructType) -> Dat
 
 
 def query_in_task(query: str, values: tuple[str, ...], carried: str | None) -> pa.Table:
-    """In a task: rows of a warehouse query with these values for $1, $2, …; `carried` is of `address_for_tasks`."""
+    """In a task: rows of a warehouse query with these values for $1, $2, …; `carried` comes from
+    `address_for_tasks`."""
     with adbc.connect(address_of_warehouse(carried)) as connection, connection.cursor() as cursor:
         cursor.execute(query, values)
         return cursor.fetch_arrow_table()
 
 
 def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
-    """Appends the frame to `staging.<relation>`; returns the rows. One COPY per task, in one transaction: a task that
-    dies leaves nothing behind, one that is tried again after its end has put its rows there twice."""
+    """Appends the frame to `staging.<relation>`; returns the number of rows.
+
+    Each task runs one COPY in one transaction: a task that dies leaves no rows, and one that is retried after it had
+    finished has written its rows twice.
+    """
 
     carried = address_for_tasks(frame.sparkSession, url)
 

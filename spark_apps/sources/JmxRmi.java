@@ -30,12 +30,12 @@ import javax.naming.NamingException;
 import javax.rmi.ssl.SslRMIClientSocketFactory;
 
 /**
- * Answers Jolokia's bulk reads by JMX-RMI, for spark_apps.sources.jmx_rmi: a question a line on stdin, an answer on
- * stdout once it is known: `<id> <status> <bytes>`, then the reply. Compiled by Spark's Janino, which knows neither
- * lambdas nor the types of generics.
+ * Executes Jolokia's bulk reads over JMX-RMI, for spark_apps.sources.jmx_rmi: one request per line on stdin; responses on
+ * stdout when they are complete: `<id> <status> <bytes>`, then the reply. Compiled by Spark's Janino, which supports
+ * neither lambdas nor generic types.
  */
 public class JmxRmi {
-  static final int AT_ONCE = 8; // calls per JVM: each is a round trip, and a broker has a bean per topic
+  static final int AT_ONCE = 8; // calls per JVM: each is a round trip, and a broker has an MBean per topic
   static final ObjectMapper JSON = new ObjectMapper();
   static final PrintStream OUT = System.out;
 
@@ -52,7 +52,7 @@ public class JmxRmi {
       asking.setDaemon(true);
       asking.start();
     }
-    Runtime.getRuntime().halt(0); // whoever asked is gone: answers that hang are nobody's
+    Runtime.getRuntime().halt(0); // the Python task has ended: pending requests have no reader
   }
 
   static void answer(Map question) {
@@ -70,7 +70,7 @@ public class JmxRmi {
         cause = cause.getCause();
       }
       status = cause instanceof LimitExceeded ? "limit" : failure instanceof SecurityException ? "locked"
-          : cause instanceof ConnectException ? (lookingUp ? "closed" : "astray") : "failed";
+          : cause instanceof ConnectException ? (lookingUp ? "closed" : "unreachable") : "failed";
       reply = (cause instanceof LimitExceeded ? cause.getMessage() : String.valueOf(cause)).getBytes();
     }
     synchronized (OUT) {
@@ -80,7 +80,7 @@ public class JmxRmi {
     }
   }
 
-  /** A response that was given up; the message names the limit. */
+  /** A response that exceeds a limit; the message has the limit. */
   static class LimitExceeded extends IOException {
     LimitExceeded(String message) {
       super(message);
@@ -123,7 +123,7 @@ public class JmxRmi {
     }
   }
 
-  /** A registry may want TLS too (`registry.ssl=true`): to the plain question it then answers no RMI. */
+  /** A registry may require TLS too (`registry.ssl=true`): then a plain request gets no RMI response. */
   static JMXConnector connect(JMXServiceURL url, Map settings) throws Exception {
     try {
       return JMXConnectorFactory.connect(url, settings);
@@ -135,7 +135,7 @@ public class JmxRmi {
       try {
         return JMXConnectorFactory.connect(url, settings);
       } catch (IOException refusedToo) {
-        // Who doesn't speak TLS either is told as it was without.
+        // Without TLS support either, the error of the plain request is reported.
         throw root(refusedToo) instanceof GeneralSecurityException ? refusedToo : refusal;
       }
     }
@@ -145,7 +145,7 @@ public class JmxRmi {
     return failure.getCause() == null ? failure : root(failure.getCause());
   }
 
-  /** As Jolokia replies: of a pattern the attributes of each bean by its name, else those of the one bean. */
+  /** Reply in Jolokia's format: for a pattern the attributes of each MBean by name, otherwise those of the one MBean. */
   static Map reply(Map read, final MBeanServerConnection beans, ExecutorService calls, int most) throws Exception {
     ObjectName pattern = new ObjectName((String) read.get("mbean"));
     final String[] attributes = (String[]) ((List) read.get("attribute")).toArray(new String[0]);
@@ -202,7 +202,7 @@ public class JmxRmi {
     }
   }
 
-  /** Without those attributes whose class only the JVM over there has, as the state of a Kafka Streams client. */
+  /** Without attributes of a class that only the remote JVM has, such as the state of a Kafka Streams client. */
   static Map oneByOne(MBeanServerConnection beans, ObjectName name, String[] wanted) throws Exception {
     Map found = new LinkedHashMap();
     for (int i = 0; i < wanted.length; i++) {

@@ -1,7 +1,8 @@
-"""Sources: Spark data sources that know a protocol and nothing of our tables.
+"""Sources: Spark data sources that implement a protocol and do not depend on the warehouse's tables.
 
-The contract: every row carries `resource` (what was asked, for people) and `gap`. `gap` is null on a row of data. What
-could not be had is a row too: its data columns are null and `gap` reads `<status>: <reason>`, with the status `refused`
-(an error, a time-out, no permission), `late` (not settled yet) or `missing` (the other side doesn't have it). A source
-raises only for mistakes in its options; it never drops a resource in silence, and one bad resource spoils no other.
+The contract: every row has `resource` (the name of what was queried) and `gap`. `gap` is null on a row of data. Data
+that could not be read is a row too: its data columns are null and `gap` is `<status>: <message>`, with the status
+`refused` (an error, a timeout, no permission), `late` (not complete yet), or `missing` (the source does not have
+it). A source raises only for errors in its options; it never drops a resource silently, and one faulty resource does
+not affect others.
 """

@@ -1,8 +1,9 @@
-"""Auto Scaling's history as the Spark data source `scaling_activities`: what it launched and took away, and why.
+"""Activities of Auto Scaling as the Spark data source `scaling_activities`: launches and terminations, with the
+cause.
 
-It reads DescribeScalingActivities (permission autoscaling:DescribeScalingActivities, free of charge) in pages of 100,
-newest first, only as far back as it has to. AWS keeps six weeks. A place without
-activities answers one row without an id.
+Reads DescribeScalingActivities (permission autoscaling:DescribeScalingActivities, free of charge) in pages of 100,
+newest first, only as far back as needed. AWS keeps six weeks. A region without activities gives one row without an
+id.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ class ScalingActivities(PlacesSource):
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "scaling_activities"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "account string, region string, activity_id string, scaling_group string, instance_id string,"
             " is_termination boolean, description string, cause string, status string, started_at timestamp,"
@@ -34,6 +37,7 @@ class ScalingActivities(PlacesSource):
         )
 
     def read_place(self, connection: Connection) -> Iterator[list[Row]]:
+        """Activities of one region."""
         since, until = (datetime.fromisoformat(self.options[name]) for name in ("since", "until"))
         resource = f"{connection.place} scaling activities"
         try:
@@ -42,7 +46,7 @@ class ScalingActivities(PlacesSource):
                 activities = listed(page, "Activities")
                 rows = [_activity(each) for each in activities if since <= each["StartTime"] < until]
                 yield [row | {"resource": resource} for row in rows or [{}]]
-                # Those in progress come first, however old they are; the others newest first.
+                # Activities in progress come first, whatever their age; the others newest first.
                 if any("EndTime" in each and each["StartTime"] < since for each in activities):
                     break
         except Failure as error:

@@ -1,11 +1,11 @@
-"""Limits of a response of AWS: bytes, seconds in total, and of JSON (CloudWatch) nesting and values.
+"""Limits of a response of AWS: bytes, total seconds, and for JSON (CloudWatch) nesting and number of values.
 
-botocore reads a response whole, however long; each of its time-outs is of one step. Its `before-send` event lets us
-send and read instead. It asks for no compression and undoes none, so bytes are those that arrive.
+botocore reads the whole response, however long; each of its timeouts applies to one step. Its `before-send` event
+allows sending and reading ourselves. Compression is neither requested nor undone, so bytes are those on the wire.
 
-Not limited: the headers (http.client takes 100 lines of 64 KiB, each within `read_timeout`), the nesting of XML (EC2,
-STS and Auto Scaling; expat and botocore walk it without recursion), and the look-up of credentials (instance metadata,
-SSO), which botocore does by other connections.
+Not limited: the headers (http.client accepts 100 lines of 64 KiB, each within `read_timeout`), the nesting of XML
+(EC2, STS, and Auto Scaling; expat and botocore process it without recursion), and the lookup of credentials
+(instance metadata, SSO), for which botocore uses other connections.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE = 2**16
 
 
 def bounded(client: Any) -> Any:
-    """The client of boto3. Its calls raise LimitExceeded, which no retry mode repeats."""
+    """The client of boto3 with limits. Its calls raise LimitExceeded, which no retry mode repeats."""
     session = client._endpoint.http_session
 
     def send(request: AWSPreparedRequest, **_: Any) -> AWSResponse:
@@ -62,5 +62,5 @@ def _body(request: AWSPreparedRequest, response: AWSResponse) -> bytes:
 
 
 def _check_json(body: bytes) -> None:
-    with suppress(ValueError):  # botocore says so
+    with suppress(ValueError):  # botocore reports it
         json_of(body)

@@ -1,7 +1,8 @@
-"""What the AWS sources share: sessions by account and region, bounded retries, one sentence for each way a call fails.
+"""Shared parts of the AWS sources: sessions by account and region, bounded retries, and one message per kind of
+failure.
 
-Accounts, roles and external ids come from the config where the task runs, keys from boto3's own chain (environment,
-profile, instance role); none of them is ever an option of a source. `AWS_ENDPOINT_URL` works as it does for boto3.
+Accounts, roles, and external ids come from the config on the host of the task, keys from boto3's own chain
+(environment, profile, instance role); none of them is an option of a source. `AWS_ENDPOINT_URL` works as in boto3.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from streamwarden.base.errors import StreamwardenError
 from spark_apps.sources.aws_bounds import bounded
 from spark_apps.sources.read_source import read_source
 
-# Standard mode rides out throttling with exponential back-off up to 20 s; six attempts take about 15 s on average.
+# Standard mode waits out throttling with exponential back-off up to 20 s; six attempts take about 15 s on average.
 ATTEMPTS = 6
 QUICK_ATTEMPTS = 2
 _CLIENT = ClientConfig(
@@ -51,7 +52,7 @@ _CLIENT = ClientConfig(
     connect_timeout=5,
     read_timeout=20,
     max_pool_connections=16,
-    parameter_validation=False,  # the requests are ours, and checking 500 queries costs more than sending them
+    parameter_validation=False,  # our requests are valid, and checking 500 queries costs more than sending them
 )
 _BRIEFLY = ClientConfig(retries={"mode": "standard", "total_max_attempts": QUICK_ATTEMPTS})
 _QUICK = _BRIEFLY.merge(ClientConfig(connect_timeout=3, read_timeout=5))
@@ -109,17 +110,17 @@ class Place:
 
 
 class MalformedAnswer(Exception):
-    """An answer that parses and yet isn't one."""
+    """A response that parses but does not have the expected structure."""
 
 
 class WrongAccount(Exception):
-    """The credentials belong to another account; its figures must not be filed under this one."""
+    """The credentials belong to another account; its metrics must not be stored for this one."""
 
 
 Unreadable = (ResponseParserError, MalformedAnswer)
-"""What an answer cut off in the middle raises: worth another attempt."""
+"""Raised for a response that was cut off: worth another attempt."""
 Failure = (BotoCoreError, ClientError, ResponseParserError, LimitExceeded, MalformedAnswer, WrongAccount)
-"""What a call can raise that a source turns into a gap."""
+"""Errors of a call that a source turns into a gap."""
 
 
 def places_of(config: Config) -> list[Place]:
@@ -128,7 +129,8 @@ def places_of(config: Config) -> list[Place]:
 
 
 class Connection:
-    """Clients of one place, made with the role that the config names for its account. A quick one soon gives up."""
+    """Clients of one region, with the role that the config has for its account. With `quick` they give up after few
+    attempts."""
 
     def __init__(self, place: Place, *, quick: bool = False) -> None:
         self.place = place
@@ -137,7 +139,7 @@ class Connection:
         self._session: boto3.Session | None = None
 
     def client(self, service: str, *, timestamp_parser: Callable[[Any], Any] | None = None) -> Any:
-        """A client. Raises what `Failure` lists when the role can't be assumed or the account is another one."""
+        """A client. Raises the errors of `Failure` if the role cannot be assumed or the account is another one."""
         if self._session is None:
             self._session = self._open()
         if timestamp_parser:
@@ -154,7 +156,7 @@ class Connection:
                 RoleArn=account.role_arn, RoleSessionName="streamwarden", **named
             )
             if not (keys := answer.get("Credentials")):
-                raise MalformedAnswer("it holds no Credentials")
+                raise MalformedAnswer("it has no Credentials")
             session = _session(
                 self.place.region,
                 aws_access_key_id=keys["AccessKeyId"],
@@ -167,7 +169,7 @@ class Connection:
         return session
 
     def gap(self, error: BaseException) -> str:
-        """`refused: <one plain sentence>` for an error of this place; it holds no key and no token."""
+        """`refused: <message>` for an error in this region, without keys and tokens."""
         return f"refused: {self._sentence(error)}"
 
     def _sentence(self, error: BaseException) -> str:
@@ -185,9 +187,9 @@ class Connection:
                     " that account in the config, or use its own credentials."
                 )
             case HTTPClientError() | NoConnection():  # refused, reset, time-outs
-                return f"{self.place}: no answer after {self.attempts} attempts: {_line(error)}"
+                return f"{self.place}: no response after {self.attempts} attempts: {_line(error)}"
             case _ if isinstance(error, Unreadable):
-                return f"{self.place}: the answer can't be read: {_line(error)}"
+                return f"{self.place}: unreadable response: {_line(error)}"
         return f"{self.place}: {_line(error)}"
 
     def _refusal(self, error: ClientError) -> str:
@@ -200,18 +202,18 @@ class Connection:
             rejected = f"AWS rejects the credentials for account {self.place.account} ({_code(error)}, {action})"
             if skew := _skew(error):
                 return f"{rejected}: {skew}"
-            # What a region says that the account hasn't enabled, where a wrong key would be told alike.
+            # Regions that are not enabled for the account return this code, too; a wrong key gives the same code.
             unknown = (
-                f"; where {self.place.region} isn't enabled for the account, enable it or leave it out of the config"
+                f"; where {self.place.region} is not enabled for the account, enable it or leave it out of the config"
             )
             return f"{rejected}; renew them{unknown if _code(error) in _UNKNOWN_TO_REGION else ''}."
         if is_forbidden(error) and action == "AssumeRole":
             return (
-                f"{self.place}: {_account_named(self.place.account).role_arn} can't be assumed; its trust policy must"
+                f"{self.place}: {_account_named(self.place.account).role_arn} cannot be assumed; its trust policy must"
                 " name Streamwarden's role or user and the config's external_id, and that needs sts:AssumeRole."
             )
         if is_forbidden(error):
-            return f"{self.place} doesn't allow {permission}; grant it to Streamwarden's role or user."
+            return f"{self.place}: access denied for {permission}; grant it to Streamwarden's role or user."
         if _status(error) >= 500:
             attempts = f"each of {self.attempts} attempts ({_code(error)})"
             return f"{self.place}: AWS failed {action} in {attempts}; run the hour again."
@@ -220,7 +222,7 @@ class Connection:
 
 
 def is_for_good(error: BaseException) -> bool:
-    """Whether other calls of the same kind will be refused like this one: for who asks, not for what or when."""
+    """Whether other calls of the same kind will fail in the same way, because of the caller rather than the call."""
     if isinstance(error, ClientError):
         return _code(error) in _BAD_CREDENTIALS or is_forbidden(error)
     return isinstance(error, WrongAccount | NoCredentialsError | PartialCredentialsError | CredentialRetrievalError)
@@ -235,7 +237,7 @@ def _status(error: ClientError) -> int:
 
 
 def is_forbidden(error: BaseException) -> bool:
-    """Whether the credentials are good and lack a permission."""
+    """Whether the credentials are valid but a permission is missing."""
     if not isinstance(error, ClientError) or _code(error) in _BAD_CREDENTIALS or _is_throttled(error):
         return False
     return _code(error) in _FORBIDDEN or _status(error) == 403
@@ -246,7 +248,7 @@ def _is_throttled(error: ClientError) -> bool:
 
 
 def _skew(error: ClientError) -> str | None:
-    """What is wrong with our clock, by the one that dated the answer; None where AWS tolerates it."""
+    """Clock skew of this host by the date of the response, as a message; None where AWS tolerates it."""
     dated = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     try:
         ahead = datetime.now(UTC) - parsedate_to_datetime(dated)
@@ -255,24 +257,28 @@ def _skew(error: ClientError) -> str | None:
     if abs(ahead) <= _SKEW_TOLERATED:
         return None
     side = "ahead of" if ahead > timedelta(0) else "behind"
-    return f"this machine's clock is {abs(ahead) / timedelta(minutes=1):.0f} min {side} AWS's; set it (NTP)."
+    return f"this host's clock is {abs(ahead) / timedelta(minutes=1):.0f} min {side} AWS's; set it (NTP)."
 
 
 def listed(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """The list of an answer, which XML may leave out when it is empty.
+    """A list of a response, which XML may omit if it is empty.
 
-    botocore reads half a JSON document, or somebody else's XML, as an empty answer; neither must pass for no rows.
+    botocore parses an incomplete JSON document, or XML of something else, as an empty response; neither must count
+    as no rows.
+
+    Raises:
+        MalformedAnswer: the response does not come from AWS, or is incomplete.
     """
     metadata = answer.get("ResponseMetadata", {})
-    # Of XML, botocore takes the request's id from the body.
+    # For XML, botocore takes the request id from the body.
     is_xml = metadata.get("RequestId") and "json" not in metadata.get("HTTPHeaders", {}).get("content-type", "")
     if key not in answer and not is_xml:
-        raise MalformedAnswer(f"it holds no {key}")
+        raise MalformedAnswer(f"it has no {key}")
     return answer.get(key) or []
 
 
 def _caller(session: boto3.Session, settings: ClientConfig) -> str | None:
-    """Number of the account whose credentials these are; None where STS, which needn't be reachable, doesn't say."""
+    """Account number of the credentials; None if STS, which need not be reachable, does not return it."""
     try:
         return bounded(session.client("sts", config=settings.merge(_BRIEFLY))).get_caller_identity().get("Account")
     except (ClientError, *Unreadable, LimitExceeded, HTTPClientError, NoConnection) as error:
@@ -285,11 +291,11 @@ def _account_named(number: str) -> AwsAccount:
     for account in load_config().aws:
         if account.account == number:
             return account
-    raise StreamwardenError(f"aws: account {number} isn't in the config.")
+    raise StreamwardenError(f"aws: account {number} is not in the config.")
 
 
 def _session(region: str, **keys: str) -> boto3.Session:
-    # A botocore session of its own: the components of boto3's default session are shared by the whole process.
+    # A separate botocore session: the components of boto3's default session are shared by the whole process.
     own = botocore.session.Session()
     own.register_component("data_loader", _models())
     return boto3.Session(region_name=region, botocore_session=own, **keys)
@@ -297,7 +303,7 @@ def _session(region: str, **keys: str) -> boto3.Session:
 
 @cache
 def _models() -> Loader:
-    """AWS' descriptions of its services, read once a process: each session would read EC2's again, 0.2 s of CPU."""
+    """AWS' service descriptions, loaded once per process: each session would load EC2's again, 0.2 s of CPU."""
     return create_loader(botocore.session.Session().get_config_variable("data_path"))
 
 
@@ -307,27 +313,28 @@ def _line(what: object) -> str:
 
 @dataclass
 class _PlacePartition(InputPartition):
-    """One task's place; None keeps a frame of no places readable."""
+    """One task's region; None keeps a frame without regions readable."""
 
     place: Place | None
 
 
 class PlacesSource(DataSource):
-    """A data source with one partition for each place: a subclass says its schema and how one place is read.
+    """A data source with one partition per region: a subclass defines its schema and how one region is read.
 
-    Option `places`: JSON list of pairs of account and region; those of the config without.
+    Option `places`: JSON list of [account, region]; without it, all of the config.
     """
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """Reader of the data source."""
         return _PlacesReader(self, schema)
 
     @abstractmethod
     def read_place(self, connection: Connection) -> Iterator[list[dict[str, Any]]]:
-        """Rows in lots; columns left out are null. It turns its failures into gaps itself."""
+        """Rows in chunks; columns that are left out are null. It turns its failures into gaps."""
 
 
 def read_places(spark: SparkSession, source: type[PlacesSource], places: Iterable[Place], **options: str) -> DataFrame:
-    """The frame of a source over places."""
+    """The frame of a source over these regions."""
     named = json.dumps([[place.account, place.region] for place in places])
     return read_source(spark, source({"places": named, **options}))
 
@@ -338,11 +345,13 @@ class _PlacesReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
+        """One partition per region."""
         named = self.source.options.get("places")
         places = [Place(*place) for place in json.loads(named)] if named else places_of(load_config())
         return [_PlacePartition(place) for place in places] or [_PlacePartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Rows of the partition's region."""
         assert isinstance(partition, _PlacePartition)  # noqa: S101 Spark hands back what partitions() gave
         if partition.place is None:
             return

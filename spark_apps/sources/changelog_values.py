@@ -1,19 +1,20 @@
-"""Values of Kafka Streams' and Samza's changelogs: what the log of every state store holds, up to an hour's end.
+"""Values of changelogs of Kafka Streams and Samza: what the log of every state store holds, up to the end of an
+hour.
 
-Option `hour`: its start in ISO 8601; `sample_values`: values of one changelog to read at most. Two kinds of rows per
-topic: one per partition with its offsets (no `offset`), and one per record. A larger log is read evenly in runs of
-CHUNK_VALUES, half of them within the hour and half before it, so a version that fills 0.1 % of either in one stretch,
-or is strewn over it, is met as long as `sample_values` is at least 2,000 × CHUNK_VALUES.
+Options `hour`: its start in ISO 8601; `sample_values`: maximum number of values to read per changelog. Two kinds of
+rows per topic: one per partition with its offsets (no `offset`), and one per record. A larger log is read evenly in
+chunks of CHUNK_VALUES, half of them within the hour and half before it, so a version with 0.1 % of the values of
+either, contiguous or scattered, is found if `sample_values` is at least 2,000 × CHUNK_VALUES.
 
-`position` orders the records of a topic as they were written, across partitions: the greatest timestamp so far within
-the partition (milliseconds, so that late events don't look old) and, in the low bits, a mark that tells them apart.
+`position` orders the records of a topic as they were written, across partitions: the largest timestamp so far within
+the partition (milliseconds, so that late events do not look old), with a distinguishing number in the low bits.
 
-A changelog is what Kafka Streams made, or what is compacted and has an application, or a job by the config's
-`jobs.changelog_patterns` (`StreamsTopics.has_store`).
+A changelog is a topic that Kafka Streams created, or a compacted topic with an application, or with a job by the
+config's `jobs.changelog_patterns` (`StreamsTopics.has_store`).
 
-Reads: metadata, ListGroups, DescribeConfigs, three ListOffsets per partition, Fetch. Needs: Describe, DescribeConfigs
-and Read on the changelogs. Can't see: values that compaction has taken; the hour of records whose producers' clocks are
-wrong.
+Reads: metadata, ListGroups, DescribeConfigs, three ListOffsets per partition, Fetch. Needs: Describe,
+DescribeConfigs, and Read on the changelogs. Limitations: values that compaction removed are not visible; with wrong
+producer timestamps the hour of records is wrong.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ SLICES_PER_TOPIC = 4
 STALLED_SECONDS = 10
 _POSITION_BITS = 20
 _HARMLESS = (
-    KafkaError._TRANSPORT,  # a lost connection is made again
-    KafkaError.GROUP_AUTHORIZATION_FAILED,  # the client looks for a group's coordinator that it has no need of
+    KafkaError._TRANSPORT,  # the client reconnects
+    KafkaError.GROUP_AUTHORIZATION_FAILED,  # the client looks up a group coordinator that it does not need
 )
 
 
 @dataclass
 class Log:
-    """One partition of a changelog: offsets of its start, of the hour's start and of its end (exclusive)."""
+    """One partition of a changelog: offsets of its start, of the start of the hour, and of its end (exclusive)."""
 
     partition: int
     start: int
@@ -95,12 +96,14 @@ class TopicSlice(ClusterPartition):
 
 
 class ChangelogReader(ClusterReader):
-    """See the module."""
+    """Reads the changelogs of all clusters; see the module."""
 
     def partitions(self) -> list[InputPartition]:
+        """Slices of changelogs, balanced over the tasks."""
         return [part for name in self.clusters for part in self._plan(name)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Offsets and records of one slice, or its gap."""
         if not isinstance(partition, TopicSlice):
             return
         resource = f"{partition.cluster}/{partition.topic}" if partition.topic else partition.cluster
@@ -129,11 +132,11 @@ class ChangelogReader(ClusterReader):
                 yield from self._records(connection, partition, resource)
             except KafkaException as error:
                 yield from self.batches([known | {"gap": _gap(connection, partition.topic, error)}])
-            except Exception as error:  # anybody writes to a topic: the others are read
+            except Exception as error:  # a topic may hold any bytes: the others are read
                 yield from self.batches([known | {"gap": unreadable(error)}])
 
     def _plan(self, cluster: str) -> list[TopicSlice]:
-        """What to read of a cluster; whatever can't be asked becomes a slice that carries its gap."""
+        """Slices of a cluster; a topic or cluster that cannot be queried becomes a slice with its gap."""
         try:
             connection = Connection(cluster_named(cluster))
         except StreamwardenError as error:
@@ -199,15 +202,17 @@ class ChangelogReader(ClusterReader):
 
 
 class ChangelogValues(ClusterSource):
-    """Spark data source `changelog_values`. A cluster without changelogs is one row without a topic."""
+    """Spark data source `changelog_values`. A cluster without changelogs gives one row without a topic."""
 
     reader_type = ChangelogReader
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "changelog_values"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "resource string, gap string, cluster string, topic string, application_id string, store string,"
             " partition int, log_start_offset bigint, hour_start_offset bigint, log_end_offset bigint,"
@@ -216,7 +221,7 @@ class ChangelogValues(ClusterSource):
 
 
 def plan_chunks(logs: list[Log], sample_values: int) -> list[Chunk]:
-    """All of a small log; of a larger one even runs, half within the hour and half before it, in write order."""
+    """All of a small log; for a larger one even chunks, half within the hour and half before it, in write order."""
     before = sum(log.hour_start - log.start for log in logs)
     within = sum(log.end - log.hour_start for log in logs)
     of_hour = min(within, max(sample_values // 2, sample_values - before))
@@ -280,7 +285,7 @@ def _logs(
 
 
 def _group_ids(connection: Connection) -> set[str]:
-    """Known groups; without the right to list them the names of the topics have to do."""
+    """Known groups; without the permission to list them, only names of topics are used."""
     try:
         listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
     except KafkaException:
@@ -289,7 +294,8 @@ def _group_ids(connection: Connection) -> set[str]:
 
 
 def _consumer(connection: Connection, *, sampled: bool) -> Consumer:
-    """A consumer that never joins its group and commits nothing. Short runs fetch little, whole logs fetch ahead."""
+    """A consumer that never joins its group and commits nothing. Samples fetch little at a time, whole logs fetch
+    ahead."""
     sizes = {"fetch.message.max.bytes": 64 * 1024, "queued.min.messages": CHUNK_VALUES} if sampled else {}
     return Consumer(
         {
@@ -307,17 +313,18 @@ def _consumer(connection: Connection, *, sampled: bool) -> Consumer:
 
 
 def _fetch(consumer: Consumer, topic: str, chunks: list[Chunk]) -> Iterator[list[Any]]:
-    """Records of the chunks in bounded lists; raises KafkaException when the log stops answering."""
+    """Records of the chunks in bounded lists; raises KafkaException if the leader no longer responds."""
     pending: list[Any] = []
     for chunk in chunks:
         consumer.assign([TopicPartition(topic, chunk.partition, chunk.low)])
-        left, reached, heard = chunk.limit or chunk.high - chunk.low, False, time.monotonic()
+        left, reached, last_response = chunk.limit or chunk.high - chunk.low, False, time.monotonic()
         while left > 0 and not reached:
-            # It waits for all that it was asked for, and compaction leaves fewer: so it waits briefly, again and again.
+            # It waits for the requested number of records, and compaction leaves fewer: so the timeout is short, and it
+            # repeats.
             answers = consumer.consume(num_messages=min(left, BATCH_VALUES), timeout=0.05)
-            if any(answer.error() is None for answer in answers):  # a leader that is lost again and again says nothing
-                heard = time.monotonic()
-            elif time.monotonic() - heard > STALLED_SECONDS:
+            if any(answer.error() is None for answer in answers):  # a leader that is lost repeatedly gives errors only
+                last_response = time.monotonic()
+            elif time.monotonic() - last_response > STALLED_SECONDS:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             for answer in answers:
                 error, offset = answer.error(), answer.offset() or 0
@@ -337,7 +344,7 @@ def _fetch(consumer: Consumer, topic: str, chunks: list[Chunk]) -> Iterator[list
 
 
 def _gap(connection: Connection, topic: str, error: BaseException) -> str:
-    """The gap of a topic; one that is gone by now doesn't always say so, it just doesn't answer."""
+    """The gap of a topic. For a deleted topic there may be no error, only timeouts."""
     try:
         deleted = topic not in connection.metadata().topics
     except KafkaException:

@@ -1,13 +1,13 @@
-"""CloudWatch: `read_metrics` asks GetMetricData for a frame of series, `CloudWatchMetrics` lists what exists.
+"""CloudWatch: `read_metrics` calls GetMetricData for a frame of series, `CloudWatchMetrics` lists existing metrics.
 
-Series are numbered by account and region and asked in calls of 500, the most that the API takes, whole batches to each
-task; so a fleet costs ⌈series / 500⌉ calls for each page of 100,800 points, however many tasks there are. All tasks
-together keep below the API's rates of calls and points (CloudWatch User Guide, "CloudWatch service quotas"). An answer
-is long: one row per series and point, one without a time for a series without points (it was answered: that is not a
-gap), and one per task and place that says what it cost.
+Series are numbered by account and region and requested in calls of 500, the maximum of the API; each task gets whole
+batches. So a fleet costs ⌈series / 500⌉ calls per page of 100,800 data points, whatever the number of tasks. All
+tasks together stay below the API's quotas of calls and data points (CloudWatch User Guide, "CloudWatch service
+quotas"). The result is in long format: one row per series and data point, one without a time for a series without
+data points (that is a response, not a gap), and one per task and region with the cost.
 
-A metric's InternalError and PartialData are asked again; what stays incomplete keeps the points that came, and a gap.
-Permissions: cloudwatch:GetMetricData, cloudwatch:ListMetrics. Cost: $0.01 per 1,000 metrics asked.
+Metrics with InternalError or PartialData are requested again; what stays incomplete keeps its data points, and gets
+a gap. Permissions: cloudwatch:GetMetricData, cloudwatch:ListMetrics. Cost: $0.01 per 1,000 metrics requested.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from spark_apps.sources.aws_client import (
 
 SERIES_PER_CALL = 500
 POINTS_PER_PAGE = 100_800
-CALLS_PER_SECOND = 40  # of the 50 that an account has in a region: others ask too
+CALLS_PER_SECOND = 40  # of the quota of 50 per account and region, which is shared with other callers
 # What AWS estimates of a call, (end - start) / period of each series, be there points or not: of the 180,000 a second
 # that an account may ask of the last three hours in a region, and of the 90,000 of what is older.
 POINTS_PER_SECOND, OLD_POINTS_PER_SECOND = 144_000, 72_000
 RECENT = timedelta(hours=3)
-CALLS_AT_ONCE = 4  # of one task: an answer takes some 100 ms, most of it waiting
-FAILED_BATCHES = 4  # so many in a row, each after all its attempts, aren't the fault of one batch
+CALLS_AT_ONCE = 4  # per task: a response takes some 100 ms, most of it waiting
+FAILED_BATCHES = 4  # so many consecutive failures, each after all attempts, are not caused by one batch
 ROUNDS = 4
 MINUTE = 60
-# How long CloudWatch keeps points of a period.
+# Retention of CloudWatch by period.
 RETENTION = ((timedelta(days=15), MINUTE), (timedelta(days=63), 300), (timedelta(days=455), 3600))
-_MARGIN = timedelta(minutes=30)  # a run that lasts must not lose its points half-way
+_MARGIN = timedelta(minutes=30)  # data points must not expire during a long run
 
 SERIES_COLUMNS = ("account", "region", "resource_id", "metric", "namespace", "name", "dimensions", "stat")
 SCHEMA = pa.schema(
@@ -74,7 +74,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Span:
-    """What is asked: periods that start in [start, end)."""
+    """The requested time span: periods that start in [start, end)."""
 
     start: datetime
     end: datetime
@@ -82,9 +82,12 @@ class Span:
 
     @classmethod
     def of(cls, start: datetime, end: datetime, now: datetime, period_seconds: int | None = None) -> Span:
-        """The finest period that CloudWatch still keeps, or the one asked for, with both ends on its grid.
+        """The shortest period that CloudWatch still has, or the given one, with both ends aligned to it.
 
-        What is older than all it keeps is cut off; a span that has nothing left is an error.
+        The part before CloudWatch's retention is cut off.
+
+        Raises:
+            StreamwardenError: nothing is left of the span.
         """
         oldest, coarsest = RETENTION[-1]
         start = max(start, now - oldest + timedelta(seconds=coarsest))
@@ -98,7 +101,7 @@ class Span:
 
     @property
     def points(self) -> int:
-        """Of a series, at most."""
+        """Maximum number of data points per series."""
         return int((self.end - self.start).total_seconds()) // self.period_seconds
 
 
@@ -107,7 +110,8 @@ def _floor(moment: datetime, period_seconds: int) -> datetime:
 
 
 def read_metrics(series: DataFrame, span: Span) -> DataFrame:
-    """All points of the series in the span, by the module's rules. `series` has SERIES_COLUMNS, unique or not."""
+    """All data points of the series in the span; see the module. `series` has SERIES_COLUMNS, with or without
+    duplicates."""
     by_place = Window.partitionBy("account", "region").orderBy("resource_id", "metric")
     slices = series.sparkSession.sparkContext.defaultParallelism
     batch = f.floor((f.row_number().over(by_place) - 1) / SERIES_PER_CALL)
@@ -135,7 +139,7 @@ class _Series(NamedTuple):
 
 @dataclass
 class _Answer:
-    """What is known of one series: its points by time, and whether that is all."""
+    """The response for one series: its data points by time, and whether they are complete."""
 
     points: dict[float, float] = field(default_factory=dict)
     status: str | None = None
@@ -143,10 +147,11 @@ class _Answer:
 
     @property
     def is_final(self) -> bool:
+        """Whether it needs no further request."""
         return self.status in ("Complete", "Forbidden")
 
     def learn(self, result: dict[str, Any]) -> None:
-        """Takes what a page says of it; members that are left out are empty, and a status only matters if it's bad."""
+        """Adds the data of one page; members may be omitted if empty, and only an error status is final."""
         times, values = result.get("Timestamps", ()), result.get("Values", ())
         if len(times) != len(values):
             raise MalformedAnswer(f"it has {len(times)} times for {len(values)} values")
@@ -156,7 +161,7 @@ class _Answer:
 
 
 class _Pace:
-    """Lets calls through no faster than a share of what the API takes, of calls and of points."""
+    """Delays calls to a share of the API's quotas of calls and data points."""
 
     def __init__(self, share: float, is_recent: bool) -> None:
         self._seconds_per_call = 1 / CALLS_PER_SECOND / share
@@ -165,6 +170,7 @@ class _Pace:
         self._lock = threading.Lock()
 
     def wait(self, points: int) -> None:
+        """Waits until a call with this number of data points is within the quotas."""
         with self._lock:
             at = max(time.monotonic(), self._next)
             self._next = at + max(self._seconds_per_call, points * self._seconds_per_point)
@@ -172,7 +178,7 @@ class _Pace:
 
 
 class _Desk:
-    """One task's dealings with one place: its client, its pace, what it cost, and whether asking has any use."""
+    """One task's connection to one region: client, pace, cost, and whether further requests are useful."""
 
     def __init__(self, place: Place, pace: _Pace) -> None:
         self.connection = Connection(place)
@@ -180,16 +186,16 @@ class _Desk:
         self.calls = 0
         self.metrics_asked = 0
         self.closed: str | None = None
-        self.failed = 0  # batches in a row
+        self.failed = 0  # consecutive batches
         self.notices: dict[str, None] = {}
         self._client: Any = None
         self._lock = threading.Lock()
 
     def call(self, request: dict[str, Any], points: int) -> dict[str, Any]:
-        """Asks for a page of at most so many points."""
+        """Requests one page of at most `points` data points."""
         with self._lock:
             if self._client is None:
-                # Half of the CPU of an answer would go into making datetimes of its timestamps.
+                # Parsing timestamps to datetime would take half of a response's CPU time.
                 self._client = self.connection.client("cloudwatch", timestamp_parser=_epoch_seconds)
         self.pace.wait(points)
         answer = self._client.get_metric_data(**request)
@@ -201,7 +207,8 @@ class _Desk:
         return answer
 
     def give_up(self, error: BaseException) -> str:
-        """The gap of a call that failed. After a refusal for good, or FAILED_BATCHES, nothing more is asked in vain."""
+        """The gap of a failed call. After a permanent refusal, or FAILED_BATCHES failures, nothing more is
+        requested."""
         gap = self.connection.gap(error)
         with self._lock:
             self.failed += 1
@@ -211,14 +218,14 @@ class _Desk:
 
 
 class _Reader:
-    """The body of every task. It is pickled, so it holds figures only."""
+    """The body of every task. It is pickled, so it holds only plain values."""
 
     def __init__(self, span: Span, share: float) -> None:
         self.span = span
         self.share = share
 
     def read(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Asks for the batches of one task, some at a time, so that memory stays bounded."""
+        """Requests the batches of one task, some at a time, so that memory stays bounded."""
         desks: dict[Place, _Desk] = {}
         is_recent = datetime.now(UTC) - self.span.start <= RECENT - _MARGIN
         with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
@@ -250,7 +257,7 @@ class _Reader:
         return _rows(desk.connection.place, batch, answers, self.span.period_seconds, gap)
 
     def _ask_once(self, desk: _Desk, batch: list[_Series], pending: list[int], answers: list[_Answer]) -> None:
-        """One request and its further pages. A series may go on in the next page: its last status counts."""
+        """One request and its further pages. A series may continue on the next page: its last status counts."""
         request: dict[str, Any] = {
             "MetricDataQueries": [_query(i, batch[i], self.span.period_seconds) for i in pending],
             "StartTime": self.span.start,
@@ -270,7 +277,7 @@ class _Reader:
             if page["NextToken"] == request.get("NextToken"):
                 raise MalformedAnswer("its NextToken leads to itself")
             request["NextToken"] = page["NextToken"]
-        for i in pending:  # nothing was said of it, so there is nothing
+        for i in pending:  # no result for the series means no data
             answers[i].status = answers[i].status or "Missing"
 
 
@@ -294,20 +301,20 @@ def _gap_of(place: Place, series: _Series, answer: _Answer) -> str | None:
         case "Complete":
             return None
         case "PartialData":
-            return f"late: {place}: CloudWatch gave only a part of {series.name}."
+            return f"late: {place}: CloudWatch returned incomplete data for {series.name}."
         case "Forbidden":
-            return f"refused: {place} doesn't allow {series.namespace} {series.name}. {answer.message}".rstrip()
+            return f"refused: {place}: access denied for {series.namespace} {series.name}. {answer.message}".rstrip()
         case "InternalError":
             return (
                 f"refused: {place}: CloudWatch failed for {series.name} in {ROUNDS} attempts. {answer.message}".rstrip()
             )
-    return f"missing: {place}: CloudWatch's answer doesn't name {series.name}."
+    return f"missing: {place}: CloudWatch's response does not have {series.name}."
 
 
 def _rows(
     place: Place, batch: list[_Series], answers: list[_Answer], period_seconds: int, failure: str | None
 ) -> pa.RecordBatch:
-    """The points of a batch; a series without points, or with a gap, has a row without a time."""
+    """Data points of a batch; a series without data points, or with a gap, has one row without a time."""
     gaps = [
         None if a.status == "Complete" else failure or _gap_of(place, s, a) for s, a in zip(batch, answers, strict=True)
     ]
@@ -356,29 +363,33 @@ def _cost_row(place: Place, desk: _Desk) -> pa.RecordBatch:
         "calls": desk.calls,
         "metrics_asked": desk.metrics_asked,
         "resource": f"{place} GetMetricData",
-        # As much as possible was still answered, and nobody can tell what wasn't.
-        "gap": desk.closed or (f"refused: {place}: CloudWatch says: {notice}" if notice else None),
+        # CloudWatch responded with what it could; which part is missing is unknown.
+        "gap": desk.closed or (f"refused: {place}: CloudWatch reports: {notice}" if notice else None),
     }
     return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
 
 
 class CloudWatchMetrics(PlacesSource):
-    """ListMetrics as the data source `cloudwatch_metrics`: the metrics of `namespace` named in `names` (by commas).
+    """ListMetrics as the data source `cloudwatch_metrics`: the metrics of `namespace` named in `names`
+    (comma-separated).
 
-    For metrics whose dimensions can't be known, like a file system's. One row without a name where there are none.
+    For metrics with unknown dimensions, such as those of file systems. One row without a name if there are none.
     """
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "cloudwatch_metrics"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "account string, region string, namespace string, name string, dimensions map<string, string>,"
             " resource string, gap string"
         )
 
     def read_place(self, connection: Connection) -> Iterator[list[dict[str, Any]]]:
+        """Metrics of one region."""
         namespace = self.options["namespace"]
         resource = f"{connection.place} {namespace}"
         for name in self.options["names"].split(","):

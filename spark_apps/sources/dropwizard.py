@@ -1,7 +1,7 @@
-"""Dropwizard's metrics servlet: JSON over HTTP, of applications that register the JVM's gauges (`metrics-jvm`).
+"""Dropwizard's metrics servlet: JSON over HTTP, from applications that register the JVM's gauges (`metrics-jvm`).
 
-Names are the ones of `io.dropwizard.metrics.jvm`, under `jvm.` (as Dropwizard and Spark register them), under anything
-that ends so, or bare. What an application counts for itself has no common name, and isn't read.
+Names are those of `io.dropwizard.metrics.jvm`, under `jvm.` (as Dropwizard and Spark register them), under any
+prefix, or without one. Application-specific metrics have no common names and are not read.
 """
 
 from __future__ import annotations
@@ -47,23 +47,27 @@ GAUGES: tuple[tuple[re.Pattern[str], str, float], ...] = tuple(
 
 
 async def ask(client: httpx.AsyncClient, endpoint: Endpoint, _sample: int, _samples: int) -> Answer:
-    """All metrics of one sample."""
+    """All metrics of one sample.
+
+    Raises:
+        Refused: the response has no JVM metrics.
+    """
     response = await request(client, endpoint, "GET", headers={"Accept": "application/json"})
     at = datetime.now(UTC)
     page = await json_document(response)
     gauges = page.get("gauges") if isinstance(page, Mapping) else None
     if not isinstance(gauges, Mapping):
-        raise Refused("the answer isn't the JSON of a Dropwizard metrics servlet; is this its address?")
+        raise Refused("the response is not the JSON of a Dropwizard metrics servlet; check the address")
     found = list(readings_of(gauges))
     readings = [reading for reading in found if reading[0] in METRICS]
     if not readings:
-        raise Refused("it has no gauge of the JVM; register the gauge sets of metrics-jvm under `jvm`")
+        raise Refused("there is no JVM gauge; register the gauge sets of metrics-jvm under `jvm`")
     uptime_ms = next((value for metric, _, value in found if metric == _UPTIME), None)
     return Answer(at, start_of(at, uptime_ms, None), with_labels_as_json(readings))
 
 
 def readings_of(gauges: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float | None]]:
-    """Metric, labels and value; the first of those that say the same."""
+    """Metric, labels, and value; the first of several gauges for the same metric."""
     seen = set()
     for name, gauge in gauges.items():
         for pattern, metric, factor in GAUGES:

@@ -1,8 +1,8 @@
 """EC2's inventory as the Spark data sources `ec2_volumes` and `ec2_instances`: one partition per account and region.
 
-They read DescribeVolumes, DescribeInstances and DescribeInstanceTypes (permissions of the same names), all free of
-charge, in pages of 500. They know the present only. A place without volumes or instances answers one row without an id.
-By AWS's own model every member of an answer may be absent: what is isn't known, and is null.
+Reads DescribeVolumes, DescribeInstances, and DescribeInstanceTypes (permissions of the same names), all free of
+charge, in pages of 500. EC2 returns the current state only. A region without volumes or instances gives one row
+without an id. By AWS's model every member of a response may be absent: then it is unknown, and null.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spark_apps.sources.aws_client import Connection, Failure, PlacesSource, lis
 
 PAGE_SIZE = 500
 GIGABIT = 1e9 / 8  # in bytes
-MEGA = 1_000_000  # EC2 states megabytes, not mebibytes
+MEGA = 1_000_000  # EC2 reports megabytes, not mebibytes
 Row = dict[str, Any]
 
 
@@ -24,9 +24,11 @@ class Ec2Volumes(PlacesSource):
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "ec2_volumes"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "account string, region string, volume_id string, volume_type string, size_gib int, iops int,"
             " throughput_mib_s int, state string, multi_attach boolean, created_at timestamp,"
@@ -35,6 +37,7 @@ class Ec2Volumes(PlacesSource):
         )
 
     def read_place(self, connection: Connection) -> Iterator[list[Row]]:
+        """Volumes of one region."""
         resource = f"{connection.place} volumes"
         try:
             for page in _pages(connection, "describe_volumes"):
@@ -46,13 +49,15 @@ class Ec2Volumes(PlacesSource):
 
 
 class Ec2Instances(PlacesSource):
-    """Every EC2 instance with what its type offers."""
+    """Every EC2 instance with the limits of its type."""
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "ec2_instances"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "account string, region string, instance_id string, instance_type string, state string, private_ip string,"
             " private_dns string, launched_at timestamp, is_spot boolean, vcpus int, memory_bytes bigint,"
@@ -63,6 +68,7 @@ class Ec2Instances(PlacesSource):
         )
 
     def read_place(self, connection: Connection) -> Iterator[list[Row]]:
+        """Instances of one region."""
         resource = f"{connection.place} instances"
         types = _InstanceTypes(connection)
         try:
@@ -80,7 +86,7 @@ class Ec2Instances(PlacesSource):
 
 
 class _InstanceTypes:
-    """Memory, processors and EBS limits by type; a refusal leaves them unknown and costs no instance its row."""
+    """Memory, vCPUs, and EBS limits by type; without permission they are unknown, and instances keep their rows."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -90,14 +96,16 @@ class _InstanceTypes:
 
     @property
     def gap(self) -> str | None:
+        """Why some types are unknown; None if all are known."""
         unknown = sorted(self.asked - self.known.keys())
         if self.refusal or not unknown:
             return self.refusal
-        return f"missing: {self.connection.place}: EC2 doesn't describe {', '.join(unknown)}: memory, limits unknown."
+        return f"missing: {self.connection.place}: EC2 does not describe {', '.join(unknown)}: memory, limits unknown."
 
     def learn(self, names: set[str]) -> None:
+        """Requests the types that are not known yet."""
         missing = sorted(names - self.known.keys())
-        # A filter, as one unknown name among InstanceTypes would refuse them all; it takes 200 values.
+        # A filter, because one unknown name in InstanceTypes fails the whole request; a filter has at most 200 values.
         for wanted in (missing[i : i + 200] for i in range(0, len(missing), 200)):
             self.asked |= {*wanted}
             paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
@@ -160,7 +168,7 @@ def _limits(kind: dict[str, Any]) -> Row:
     return {
         "vcpus": kind.get("VCpuInfo", {}).get("DefaultVCpus"),
         "memory_bytes": _times(kind.get("MemoryInfo", {}).get("SizeInMiB"), 1024**2),
-        # Bare metal has no hypervisor and is Nitro where its volumes are NVMe.
+        # Bare metal has no hypervisor; it is Nitro if its volumes are NVMe.
         "nitro": hypervisor == "nitro" if hypervisor else nvme and nvme == "required",
         "ebs_baseline_iops": _times(ebs.get("BaselineIops"), 1.0),
         "ebs_maximum_iops": _times(ebs.get("MaximumIops"), 1.0),
@@ -172,7 +180,7 @@ def _limits(kind: dict[str, Any]) -> Row:
 
 
 def _bandwidth(kind: Row, which: str) -> float | None:
-    """Of all network cards, in bytes per second; null where one of them doesn't tell."""
+    """Sum over all network cards, in bytes per second; null if one of them has no value."""
     cards = [card.get(which) for card in kind.get("NetworkInfo", {}).get("NetworkCards", ())]
     return sum(cards) * GIGABIT if cards and None not in cards else None
 

@@ -1,8 +1,9 @@
-"""A JVM's heap out of its memory pools, where an exporter has figures of pools only (Micrometer, OpenTelemetry).
+"""A JVM's heap from its memory pools, for exporters that expose pools only (Micrometer, OpenTelemetry).
 
-What pools use adds up. Their maxima add up only where a collector parts the heap for good: Serial, Parallel and CMS. In
-G1, ZGC and Shenandoah each pool may become the whole heap and says so, or knows no maximum; in OpenJ9 tenured space and
-nursery each have a maximum of their own of which the sum is more than -Xmx (eclipse-openj9/openj9-docs#1363).
+Used bytes of pools add up. Their maxima add up only with collectors that divide the heap permanently: Serial,
+Parallel, and CMS. In G1, ZGC, and Shenandoah each pool can become the whole heap and reports that, or reports no
+maximum; in OpenJ9 tenured space and nursery each have their own maximum, and the sum exceeds -Xmx
+(eclipse-openj9/openj9-docs#1363).
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ _Beans = list[tuple[dict[str, str], dict[str, float]]]
 
 
 def of_whole_heap(metric: str, pool: str, beans: _Beans) -> _Beans:
-    """What is to be added up for the whole heap, from beans (labels, attributes) of pools by the label `pool`.
+    """Beans (labels, attributes) to add up for the whole heap, from beans of pools by the label `pool`.
 
-    A figure without a pool is the whole already, whatever else is there.
+    A metric without a pool is the whole heap already, whatever else is exposed.
     """
     if wholes := [(labels, attributes) for labels, attributes in beans if pool not in labels]:
         return wholes
@@ -32,7 +33,7 @@ def of_whole_heap(metric: str, pool: str, beans: _Beans) -> _Beans:
 
 
 def heap_max(pools: Mapping[str, float]) -> float:
-    """The maximum of a heap by those of its pools, in bytes; -1 where none is known."""
+    """The maximum of a heap from those of its pools, in bytes; -1 if none is known."""
     known = {re.sub(r"[^a-z0-9]+", " ", name.lower()): most for name, most in pools.items() if most > 0}
     parted = [sum(known.pop(name) for name in names & known.keys()) for names in _PARTED]
     return max((most for most in (*parted, *known.values()) if most > 0), default=-1.0)

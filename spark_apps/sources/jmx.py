@@ -1,13 +1,14 @@
-"""JVMs and their machines as the Spark data source `jmx`, by whatever protocol each of them speaks.
+"""JVMs and their hosts as the Spark data source `jmx`, over the protocol of each endpoint.
 
-Metrics come by our names.
+Metrics have Streamwarden's names.
 
-Options: `endpoints` (JSON, see `read_jmx`; no secrets), `gaps` (JSON: endpoints that couldn't be found out), `hour`
-(ISO), `samples`, `sample_seconds`, `partitions`. Endpoints are spread over the partitions and asked all at once within
-each, at the same times everywhere. An endpoint that doesn't answer costs its own time-out and becomes one gap row.
+Options: `endpoints` (JSON, see `read_jmx`; no secrets), `gaps` (JSON: endpoints that could not be discovered),
+`hour` (ISO), `samples`, `sample_seconds`, `partitions`. Endpoints are distributed over the partitions and queried
+concurrently within each, at the same times everywhere. An endpoint that does not respond costs its own timeout and
+gives one gap row.
 
-JVMs know only the present (`streamwarden.base.hours.gap_of_present`). A Prometheus server also knows the past: it is
-asked once, for the whole hour.
+JVMs know only their current state (`streamwarden.base.hours.gap_of_present`). A Prometheus server also has the past:
+it is queried once, for the whole hour.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ SCHEMA = StructType(
     ]
 )
 TASKS_BEGIN_SECONDS = 0.5
-"""After so long all tasks of a job have begun, and take their first sample."""
+"""Time until all tasks of a job have started and take their first sample."""
 PROTOCOLS: dict[str, Ask] = {
     "jolokia": jolokia.ask,
     "jmx_rmi": jolokia.ask,
@@ -71,13 +72,13 @@ def endpoints_of(config: Config, *roles: Role) -> list[JmxEndpoint]:
 
 
 def _once(jvms: Jvms, roles: Collection[Role]) -> Collection[tuple[JmxEndpoint, str]]:
-    """Endpoints and their sections."""
+    """Endpoints and their config sections."""
     found = ((e, section) for section, endpoints in jvms.by_section.items() for e in endpoints if e.role in roles)
     return {(e.cluster, name_of(e)): (e, section) for e, section in found}.values()
 
 
 def read_jmx(spark: SparkSession, config: Config, hour: datetime, *roles: Role) -> DataFrame:
-    """Readings of all endpoints of some roles: one row per metric, labels and sample, and one per gap."""
+    """Readings of all endpoints of some roles: one row per metric, labels, and sample, and one per gap."""
     options = _options(config, *roles)
     options |= {"hour": hour.isoformat(), "partitions": str(spark.sparkContext.defaultParallelism)}
     if os.environ.get(WAREHOUSE_ENV):
@@ -100,7 +101,7 @@ _KNOWN_STARTS = """
 
 
 def _known_starts(hour: datetime) -> dict[str, dict[str, list[float]]]:
-    """When processes started, as hours around this one have it: seconds since 1970 by cluster and endpoint."""
+    """Known start times of processes in the hours around this one: seconds since 1970 by cluster and endpoint."""
     span = ((hour - _STARTS_REMEMBERED).isoformat(), (hour + _STARTS_REMEMBERED).isoformat())
     known: dict[str, dict[str, list[float]]] = {}
     for row in query_in_task(_KNOWN_STARTS, span, None).to_pylist():
@@ -109,9 +110,9 @@ def _known_starts(hour: datetime) -> dict[str, dict[str, list[float]]]:
 
 
 def asked_in_time(configured: DataFrame, jmx: DataFrame) -> DataFrame:
-    """Of configured endpoints (cluster, endpoint, …) those that the hour may have a row of, be it an empty one.
+    """Configured endpoints (cluster, endpoint, …) that can have a row in this hour, even an empty one.
 
-    Left out are those that could only be asked about now when the hour was over.
+    Endpoints that were first queried after the hour had ended, and know only their current state, are left out.
     """
     if "gap" not in jmx.columns:
         return configured
@@ -120,7 +121,7 @@ def asked_in_time(configured: DataFrame, jmx: DataFrame) -> DataFrame:
 
 
 def _options(config: Config, *roles: Role) -> dict[str, str]:
-    """What the source needs of the config: without credentials, which only the tasks read."""
+    """Options of the source from the config, without credentials, which only the tasks read."""
     jvms = jvms_of(config)
     endpoints = [
         asdict(
@@ -148,8 +149,10 @@ def _options(config: Config, *roles: Role) -> dict[str, str]:
 
 
 def replicas_of(config: Config, hour: datetime) -> dict[str, dict[str, set[str]]]:
-    """By `resource` of an endpoint of a Prometheus server whose `match` selects several replicas: the labels in which
-    they differ at the hour's start, and the values. Those that don't answer are left out: the source has gaps of them.
+    """Replicas that `match` of a Prometheus server's endpoint selects, by the endpoint's `resource`.
+
+    The labels in which series differ at the start of the hour, with their values. Endpoints that do not respond are
+    left out: the source has gaps for them.
     """
     endpoints = [Endpoint(**endpoint) for endpoint in json.loads(_options(config, *get_args(Role))["endpoints"])]
 
@@ -170,17 +173,23 @@ def replicas_of(config: Config, hour: datetime) -> dict[str, dict[str, set[str]]
 
 
 class Jmx(DataSource):
-    """See the module. Options: `hour`; `roles` of the config's endpoints (`broker`, `app`, `node`, parted by commas),
-    or the `endpoints` themselves as JSON with `gaps`, `samples`, `sample_seconds`; the number of `partitions`."""
+    """Data source of JVM metrics; see the module.
+
+    Options: `hour`; `roles` of the config's endpoints (`broker`, `app`, `node`, comma-separated), or the `endpoints`
+    as JSON with `gaps`, `samples`, `sample_seconds`; the number of `partitions`.
+    """
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "jmx"
 
     def schema(self) -> StructType:
+        """Columns of the data source."""
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """Reader of the data source."""
         options = dict(self.options)
         if "endpoints" not in options:
             roles = cast(list[Role], options.get("roles", ",".join(get_args(Role))).split(","))
@@ -190,7 +199,7 @@ class Jmx(DataSource):
 
 @dataclass
 class _Slice(InputPartition):
-    """The endpoints of one task, when all tasks take their first sample, and gaps that are known already."""
+    """The endpoints of one task, the time of the first sample, and gaps that are known already."""
 
     endpoints: list[Endpoint]
     start_at: float
@@ -198,33 +207,38 @@ class _Slice(InputPartition):
 
 
 def _says_something(answer: Answer) -> bool:
-    """Whether it has a number, beside names and what is merely there."""
+    """Whether it has a number, besides names and presence metrics."""
     return any(
         value is not None and math.isfinite(value) for metric, _, value in answer.readings if metric not in PRESENCES
     )
 
 
 def checked(answer: Answer) -> Answer:
-    """The answer, if it is one: an agent may answer and know nothing, while its JVM starts or ends."""
+    """The response if it has values: an agent may respond without values while its JVM starts or ends.
+
+    Raises:
+        Refused: it has none.
+    """
     if not _says_something(answer):
-        raise Refused(answer.denied or "not one of its readings is a number")
+        raise Refused(answer.denied or "no reading is a number")
     return answer
 
 
 def _unreadable(error: Exception) -> str:
-    return f"refused: the answer isn't what its protocol says ({type(error).__name__})"
+    return f"refused: the response does not follow its protocol ({type(error).__name__})"
 
 
 @dataclass
 class _Server:
-    """An archive that is asked for many JVMs: a few at a time."""
+    """A Prometheus server that is queried for many JVMs: a few at a time."""
 
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(4))
     hangs: bool = False
 
 
 def _seconds_until(start_at: float) -> float:
-    """At most what tasks take to begin: a clock that was set back since doesn't hold the hour up."""
+    """Seconds until the first sample, at most the start time of tasks: a clock that was set back does not delay the
+    run."""
     return min(max(start_at - time.time(), 0.0), TASKS_BEGIN_SECONDS)
 
 
@@ -240,11 +254,13 @@ class _Reader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
+        """Slices of endpoints."""
         slices = [self.endpoints[i :: self.slices] for i in range(self.slices)]
         start_at = time.time() + TASKS_BEGIN_SECONDS
         return [_Slice([], start_at, self.gaps), *(_Slice(some, start_at, []) for some in slices if some)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Samples of one slice."""
         assert isinstance(partition, _Slice)  # noqa: S101 Spark hands back what partitions() gave
         yield from (self._batch(None, 1, resource=resource, gap=gap) for resource, gap in partition.gaps)
         endpoints = partition.endpoints
@@ -260,8 +276,8 @@ class _Reader(DataSourceReader):
         async with jmx_rmi(needed=any(endpoint.protocol == "jmx_rmi" for endpoint in endpoints)) as rmi:
 
             async def asked(endpoint: Endpoint) -> list[pa.RecordBatch]:
-                # A client each: one looks through all its connections for every request. No proxy of the environment:
-                # agents are reached directly, as brokers are.
+                # One client each, because a client searches all its connections for every request. Without a proxy from
+                # the environment: agents are reached directly, as brokers are.
                 async with httpx.AsyncClient(
                     timeout=None,  # noqa: S113 see request()
                     trust_env=False,
@@ -275,9 +291,9 @@ class _Reader(DataSourceReader):
             return [batch for batches in await asyncio.gather(*map(asked, endpoints)) for batch in batches]
 
     async def _hour_of(self, client: httpx.AsyncClient, endpoint: Endpoint, server: _Server) -> list[pa.RecordBatch]:
-        """The hour of one endpoint, of what a server has kept. One that hangs isn't asked for the other JVMs again."""
+        """One endpoint's hour from a Prometheus server. A server that times out is not queried for other JVMs."""
         if self.hour > datetime.now(UTC):
-            return [self._gap(endpoint, "missing: the hour hasn't begun")]
+            return [self._gap(endpoint, "missing: the hour has not begun")]
         async with server.slots:
             try:
                 if server.hangs:
@@ -294,7 +310,8 @@ class _Reader(DataSourceReader):
         return self._all_readings(endpoint, answers)
 
     async def _sample(self, client: httpx.AsyncClient, endpoint: Endpoint, start_at: float) -> list[pa.RecordBatch]:
-        """All samples of one endpoint. One that hangs isn't asked again; one that refuses may be starting."""
+        """All samples of one endpoint. After a timeout it is not queried again; after an error it is, because it may
+        be starting."""
         answers: list[Answer] = []
         gap: str | None = None
         begins = time.monotonic() + _seconds_until(start_at)
@@ -307,9 +324,9 @@ class _Reader(DataSourceReader):
                 break
             except Refused as reason:
                 gap = f"refused: {reason}"
-            except Exception as error:  # whatever stands in an answer: the other endpoints are read
+            except Exception as error:  # a response may hold anything: the other endpoints are read
                 gap = _unreadable(error)
-        # A failed sample beside good ones isn't a gap: their number tells. A bean that was denied is one.
+        # A failed sample among good ones is not a gap: the number of samples shows it. A denied MBean is a gap.
         gap = next((f"refused: {a.denied}" for a in answers if a.denied), None if answers else gap)
         return self._all_readings(endpoint, answers) + ([self._gap(endpoint, gap)] if gap else [])
 
@@ -335,7 +352,7 @@ class _Reader(DataSourceReader):
         return self._batch(endpoint, 1, gap=gap)
 
     def _batch(self, endpoint: Endpoint | None, length: int, **columns: Any) -> pa.RecordBatch:
-        """Columns by name, as in `batch_of`, and what is known of the endpoint."""
+        """Columns by name, as in `batch_of`, with those of the endpoint."""
         if endpoint:
             columns |= {
                 "cluster": endpoint.cluster,

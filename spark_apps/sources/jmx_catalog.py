@@ -1,9 +1,9 @@
-"""The metrics that we take from JVMs and their machines: our name, its kind, and which MBean attribute it is.
+"""Metrics read from JVMs and their hosts: Streamwarden's name, the kind, and the MBean attribute.
 
-`METRICS` is the vocabulary: unit in the name, a kind, nothing of JMX. A name space maps onto it: `MBEANS` is the one of
-JMX object names (Jolokia, RMI); the names that the same attributes have in Prometheus' exposition are derived from it
-(`spark_apps.sources.jmx_series`), where those of machines are too. A negative, NaN or null reading is JMX's way to say
-"unknown": it stays null.
+`METRICS` is the vocabulary: names with units, and a kind, independent of JMX. Namespaces map to it: `MBEANS` is that
+of JMX object names (Jolokia, RMI). The names of the same attributes in the Prometheus exposition format are derived
+from it (`spark_apps.sources.jmx_series`), where the names for hosts are too. Negative, NaN, and null readings mean
+"unknown" in JMX: they are stored as null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 Kind = Literal["counter", "gauge", "percentile"]
 Role = Literal["broker", "app", "node"]
 When = Literal["each", "ends", "last"]
-"""In which samples of a run a bean is read: wide ones (a bean per topic) only where their figures are needed."""
+"""In which samples of a run an MBean is read: wide ones (one MBean per topic) only where their values are needed."""
 
 METRICS: Mapping[str, Kind] = {
     # Every JVM
@@ -45,11 +45,11 @@ METRICS: Mapping[str, Kind] = {
     "replication_bytes_out_total": "counter",
     "reassignment_bytes_in_total": "counter",  # a part of replication_bytes_in_total
     "reassignment_bytes_out_total": "counter",
-    "failed_produces_total": "counter",  # of partitions, for no reason that is usual in an election
-    "bytes_rejected_total": "counter",  # of batches that were too large
-    "fetch_requests_total": "counter",  # of partitions: each read of a partition, by consumers and followers
-    "produce_requests_total": "counter",  # of partitions: each part of a request that is for one
-    "produce_responses_total": "counter",  # by error; NONE: all went well
+    "failed_produces_total": "counter",  # partitions; without the errors that are expected during leader elections
+    "bytes_rejected_total": "counter",  # batches rejected as too large
+    "fetch_requests_total": "counter",  # partitions: each fetch of a partition, by consumers and followers
+    "produce_requests_total": "counter",  # partitions: each part of a request for one partition
+    "produce_responses_total": "counter",  # by error; NONE: success
     "log_flushes_total": "counter",
     "log_flush_ms_total": "counter",
     "log_flush_p95_ms": "percentile",
@@ -61,11 +61,11 @@ METRICS: Mapping[str, Kind] = {
     "request_queue": "gauge",
     "request_handler_idle_ratio": "gauge",
     "active_controllers": "gauge",
-    "unclean_elections_total": "counter",  # each controller of KRaft counts all of them, of ZooKeeper's the active one
+    "unclean_elections_total": "counter",  # in KRaft each controller counts all of them, with ZooKeeper the active one
     "offline_partitions": "gauge",
     "under_replicated_partitions": "gauge",
     "under_min_isr_partitions": "gauge",
-    "reassigning_partitions": "gauge",  # of those that it leads
+    "reassigning_partitions": "gauge",  # partitions that it leads
     "partitions": "gauge",
     "leaders": "gauge",
     "log_bytes": "gauge",
@@ -74,10 +74,10 @@ METRICS: Mapping[str, Kind] = {
     "uncleanable_partitions": "gauge",
     "uncleanable_bytes": "gauge",
     "cleaner_last_run_seconds": "gauge",
-    "client_fetch_bytes_per_second": "gauge",  # of the last seconds; only of clients that have a quota
-    "client_connections": "gauge",  # by the client's software, its version and the listener
+    "client_fetch_bytes_per_second": "gauge",  # over the last seconds; only clients with a quota
+    "client_connections": "gauge",  # by client software, its version, and the listener
     # Applications
-    "system_cpu_ratio": "gauge",  # since it was asked before; of the machine, in a container with a limit of that
+    "system_cpu_ratio": "gauge",  # since the previous reading; of the host, or of the container if it has a limit
     # Kafka Streams
     "streams_version": "gauge",  # 1, with the label version
     "streams_info": "gauge",  # 1, with the label application_id
@@ -91,30 +91,30 @@ METRICS: Mapping[str, Kind] = {
     "records_processed_total": "counter",
     "records_dropped_total": "counter",
     "records_to_restore": "gauge",
-    "producer_wait_seconds_total": "counter",  # for brokers: until its buffer has room, or metadata is there
-    # Their clients, by client id. A mean is of the last minute at most.
+    "producer_wait_seconds_total": "counter",  # waiting for buffer space or metadata
+    # Their clients, by client id. A mean covers at most the last minute.
     "producer_records_total": "counter",
-    "producer_record_errors_total": "counter",  # records that it gave up
-    "producer_buffer_exhausted_total": "counter",  # records that it didn't take, as its buffer had no room in time
+    "producer_record_errors_total": "counter",  # records that failed
+    "producer_buffer_exhausted_total": "counter",  # sends that failed because the buffer had no room in time
     "producer_requests_total": "counter",  # of every kind
     "producer_batch_mean_bytes": "gauge",  # compressed
     "producer_queue_mean_ms": "gauge",  # of a batch, until it is sent
     "producer_queue_max_ms": "gauge",
-    "producer_compression_ratio": "gauge",  # of a batch: 1 is not compressed
+    "producer_compression_ratio": "gauge",  # of a batch; 1: not compressed
     "producer_throttle_mean_ms": "gauge",  # of a request, by brokers' quotas
     "consumer_fetches_total": "counter",
     "consumer_records_total": "counter",
     "consumer_bytes_total": "counter",  # uncompressed
     "consumer_throttle_mean_ms": "gauge",
     "consumer_poll_gap_max_ms": "gauge",
-    "consumer_network_in_bytes_total": "counter",  # of all answers, as they are on the wire
+    "consumer_network_in_bytes_total": "counter",  # of all responses, as on the wire
     # The same by topic
     "producer_topic_records_total": "counter",
     "producer_topic_bytes_total": "counter",  # compressed
     "producer_topic_record_errors_total": "counter",
     "consumer_topic_records_total": "counter",
     "consumer_topic_bytes_total": "counter",
-    # Of a node, over the last minute at most: how old records are when they come to it. Negative: a clock is ahead.
+    # Of a node, over at most the last minute: age of records when they reach it. Negative: clock skew.
     "record_age_min_ms": "gauge",
     "record_age_mean_ms": "gauge",
     "record_age_max_ms": "gauge",
@@ -128,18 +128,18 @@ METRICS: Mapping[str, Kind] = {
     "table_readers_bytes": "gauge",
     "sst_bytes": "gauge",
     "keys": "gauge",
-    # Pools of connections to databases, all of a JVM
+    # Database connection pools, all pools of a JVM
     "pool_connections": "gauge",
     "pool_connections_in_use": "gauge",
     "pool_threads_waiting": "gauge",  # for a connection
     # Containers with a CPU limit; no MBean has them
     "cpu_periods_total": "counter",
-    "throttled_periods_total": "counter",  # of those: in which the container was stopped, as its CPU was used up
-    # Machines; physical_memory_bytes too
-    "available_memory_bytes": "gauge",  # the kernel's estimate: free, and page cache that it can take back
+    "throttled_periods_total": "counter",  # of those: periods in which the container was throttled
+    # Hosts; physical_memory_bytes too
+    "available_memory_bytes": "gauge",  # the kernel's estimate: free memory, and page cache that can be reclaimed
     "page_cache_bytes": "gauge",
     "load_1m": "gauge",
-    "machine_cpu_seconds_total": "counter",  # by mode, all processors
+    "machine_cpu_seconds_total": "counter",  # by mode, all cores
     "disk_read_bytes_total": "counter",
     "disk_written_bytes_total": "counter",
     "disk_reads_total": "counter",
@@ -147,39 +147,39 @@ METRICS: Mapping[str, Kind] = {
     "disk_busy_seconds_total": "counter",
     "file_system_bytes": "gauge",
     "file_system_available_bytes": "gauge",
-    "file_system_read_only": "gauge",  # 1: it can't be written
+    "file_system_read_only": "gauge",  # 1: mounted read-only
 }
 
 
 PRESENCES = ("broker_info", "streams_info", "streams_state", "streams_version", "reads_topic", "holds_back")
-"""Metrics whose value is 1 whatever the JVM knows."""
+"""Metrics with the value 1, whatever the state of the JVM."""
 STREAMS_STATES = ("CREATED", "REBALANCING", "RUNNING", "PENDING_SHUTDOWN", "NOT_RUNNING", "PENDING_ERROR", "ERROR")
-"""Of a Kafka Streams client, in the order of its enum; the later, the worse."""
+"""State of a Kafka Streams client, in the order of its enum; later ones are worse."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One attribute of a bean and the metric it is."""
+    """One attribute of an MBean, and its metric."""
 
     attribute: str
     """JMX attribute; `HeapMemoryUsage.used` is an item of a composite."""
     metric: str
     factor: float = 1
     times: str | None = None
-    """Attribute to multiply by: Yammer's Mean is of all calls so far, so that Mean × Count is an exact counter."""
+    """Attribute to multiply by: Yammer's Mean covers all calls so far, so Mean × Count is an exact counter."""
     label: str | None = None
-    """The attribute is a text: it becomes this label and the value is 1."""
+    """The attribute is a text: it becomes the value of this label, and the metric is 1."""
     words: tuple[str, ...] = ()
-    """The text of a number that stands for one: the first of 0."""
+    """Texts for the numbers 0, 1, …, where the attribute is a number."""
     presence: bool = False
-    """What counts is that the attribute is there: the value is 1."""
+    """Only the presence of the attribute counts: the value is 1."""
     signed: bool = False
-    """Below 0 it isn't unknown."""
+    """Negative values are valid rather than unknown."""
 
 
 @dataclass(frozen=True)
 class MBean:
-    """A family of beans. Those that differ only in keys which aren't labels are added up."""
+    """A family of MBeans. Those that differ only in keys that are not labels are added up."""
 
     pattern: str
     """Object name without the closing `,*`."""
@@ -188,17 +188,17 @@ class MBean:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Key property → our label."""
     constant: Mapping[str, str] = field(default_factory=dict)
-    """Labels that every bean of the family gets."""
+    """Labels for every MBean of the family."""
     without: tuple[str, ...] = ()
-    """Key properties of beans to leave out."""
+    """Key properties of MBeans to exclude."""
     parts: tuple[str, ...] = ()
-    """Key properties beside labels that tell the beans apart which are added up. No other property does: a label that
-    stands here nowhere was put there by who scraped the bean."""
+    """Key properties besides labels that distinguish the MBeans to add up. No other property does: a label that is
+    not listed comes from the scraper."""
     when: When = "each"
 
     @property
     def attributes(self) -> list[str]:
-        """Attributes to ask for."""
+        """Attributes to request."""
         wanted = [name.split(".")[0] for r in self.readings for name in (r.attribute, r.times) if name]
         return list(dict.fromkeys(wanted))
 
@@ -218,7 +218,7 @@ def _value(pattern: str, metric: str, **more: Any) -> MBean:
 
 
 def _of_logs(name: str, metric: str) -> MBean:
-    """A replica on its way to another disk (is-future) isn't a second one."""
+    """MBeans of logs. A replica that is being moved to another disk (is-future) is not a second one."""
     pattern = f"kafka.log:type=Log,name={name}"
     return _value(pattern, metric, labels={"topic": "topic"}, parts=("partition",), without=("is-future",), when="last")
 
@@ -238,7 +238,7 @@ def _request(request: str) -> MBean:
 
 
 def _client(kind: str, *readings: Reading) -> MBean:
-    """Of each client; the same type has beans of its topics and partitions."""
+    """MBeans of each client; the same type has MBeans of its topics and partitions."""
     pattern = f"kafka.{kind.partition('-')[0]}:type={kind},client-id=*"
     return MBean(pattern, readings, _APP, {"client-id": "client"}, without=("topic", "partition"), when="ends")
 
@@ -288,7 +288,7 @@ MBEANS: tuple[MBean, ...] = (
         _APP,
         labels={"name": "pool"},
     ),
-    # Mapped buffers are left out: they are files, and the kernel takes their pages back.
+    # Mapped buffers are left out: they are files, and the kernel reclaims their pages.
     MBean("java.nio:type=BufferPool,name=direct", (Reading("MemoryUsed", "direct_buffer_bytes"),), _APP),
     MBean("java.lang:type=Threading", (Reading("ThreadCount", "threads"),), _APP),
     MBean(
@@ -320,7 +320,7 @@ MBEANS: tuple[MBean, ...] = (
     _topic_counter("MessagesInPerSec", "messages_in_total"),
     _topic_counter("TotalFetchRequestsPerSec", "fetch_requests_total"),
     _topic_counter("TotalProduceRequestsPerSec", "produce_requests_total"),
-    _topic_counter("FailedProduceRequestsPerSec", "failed_produces_total"),  # of a topic only once it has some
+    _topic_counter("FailedProduceRequestsPerSec", "failed_produces_total"),  # of a topic only after a failure
     _topic_counter("BytesRejectedPerSec", "bytes_rejected_total"),
     _topic_counter("ReplicationBytesInPerSec", "replication_bytes_in_total"),
     _topic_counter("ReplicationBytesOutPerSec", "replication_bytes_out_total"),
@@ -365,7 +365,7 @@ MBEANS: tuple[MBean, ...] = (
     _value("kafka.server:type=ReplicaManager,name=PartitionCount", "partitions"),
     _value("kafka.server:type=ReplicaManager,name=LeaderCount", "leaders"),
     _value("kafka.log:type=LogCleaner,name=DeadThreadCount", "dead_cleaner_threads"),
-    # Of each log directory one.
+    # One per log directory.
     _value(
         "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
         "uncleanable_partitions",
@@ -386,7 +386,7 @@ MBEANS: tuple[MBean, ...] = (
         labels={"client-id": "client", "user": "user"},
         when="last",
     ),
-    # Of each network thread one. Clients before Kafka 2.4 don't say what they are: unknown.
+    # One per network thread. Clients before Kafka 2.4 do not report their software: unknown.
     MBean(
         "kafka.server:type=socket-server-metrics,clientSoftwareName=*,clientSoftwareVersion=*",
         (Reading("connections", "client_connections"),),
@@ -484,14 +484,14 @@ MBEANS: tuple[MBean, ...] = (
         ),
         _APP,
     ),
-    # Only nodes that take records in and those at the end of a sub-topology have these.
+    # Only source nodes and terminal nodes of a subtopology have these.
     MBean(
         "kafka.streams:type=stream-processor-node-metrics,task-id=*",
         (
             Reading("record-e2e-latency-min", "record_age_min_ms", signed=True),
             Reading("record-e2e-latency-avg", "record_age_mean_ms", signed=True),
             Reading("record-e2e-latency-max", "record_age_max_ms", signed=True),
-            # Of each aggregation of windows; whether it emits at their end is told at level debug only.
+            # One per windowed aggregation; whether it emits when a window closes is exposed only at level debug.
             Reading("window-aggregate-final-emit-total", "holds_back", presence=True),
         ),
         _APP,
@@ -519,7 +519,7 @@ MBEANS: tuple[MBean, ...] = (
 
 
 def beans_of(role: Role, sample: int, samples: int) -> tuple[MBean, ...]:
-    """What to read from a JVM in sample number `sample` (from 0) of `samples`."""
+    """MBeans to read from a JVM in sample number `sample` (from 0) of `samples`."""
     first, last = sample == 0, sample == samples - 1
     return tuple(
         bean
@@ -529,14 +529,14 @@ def beans_of(role: Role, sample: int, samples: int) -> tuple[MBean, ...]:
 
 
 def readings_of(bean: MBean, found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], float | None]]:
-    """Metric, labels and value of every bean found: object name → {attribute: value}."""
+    """Metric, labels, and value of all MBeans found: object name → {attribute: value}."""
     return sums_of(bean, ((key_properties(name), attributes) for name, attributes in found.items()))
 
 
 def sums_of(
     bean: MBean, found: Iterable[tuple[Mapping[str, str], Any]]
 ) -> Iterator[tuple[str, dict[str, str], float | None]]:
-    """The same from key properties and attributes."""
+    """The same, from key properties and attributes."""
     sums: dict[tuple[str, tuple[tuple[str, str], ...]], float | None] = {}
     for keys, attributes in found:
         if not isinstance(attributes, Mapping) or any(key in keys for key in bean.without):
@@ -548,7 +548,7 @@ def sums_of(
                 continue
             own, value = _value_of(reading, attributes, labels)
             series = (reading.metric, labels_of_bean if own is labels else tuple(sorted(own.items())))
-            # An unknown part makes the sum unknown; a text is the same however often it stands there.
+            # An unknown part makes the sum unknown; equal texts are the same text, however often they occur.
             if reading.label or reading.presence or series not in sums:
                 sums[series] = value
             else:
@@ -566,7 +566,7 @@ def _value_of(
         raw = raw.get(part) if isinstance(raw, Mapping) else None
     if reading.label:
         raw = _word(reading.words, raw) if reading.words else raw
-        is_text = isinstance(raw, str) and not raw.startswith("ERROR:")  # Jolokia's text for an attribute that failed
+        is_text = isinstance(raw, str) and not raw.startswith("ERROR:")  # Jolokia's text for a failed attribute
         return ({**labels, reading.label: raw}, 1.0) if is_text else (labels, None)
     if reading.presence:
         return labels, 1.0
@@ -581,12 +581,12 @@ def _word(words: tuple[str, ...], raw: Any) -> str | None:
 
 
 def number(raw: Any, *, signed: bool = False) -> float | None:
-    """The reading as a number; null where the JVM doesn't know it."""
+    """The reading as a number; null if the JVM does not know it."""
     if isinstance(raw, bool) or not isinstance(raw, int | float):
         return None
     try:
         value = float(raw)
-    except OverflowError:  # an integer of hundreds of digits
+    except OverflowError:  # an integer with hundreds of digits
         return None
     return value if math.isfinite(value) and (signed or value >= 0) else None
 

@@ -1,7 +1,7 @@
-"""One JVM (or its machine) as a task knows it, what it answers to one question, and how a question goes to it.
+"""One JVM (or host) as a task knows it, its response to one request, and how a request is sent.
 
-A protocol (`jolokia`, `prometheus`, …) is: how to read one endpoint once. When, how often and what becomes of an
-endpoint that doesn't answer is the same for all of them: see `spark_apps.sources.jmx`.
+A protocol (`jolokia`, `prometheus`, …) only defines how to read one endpoint once. Schedule, number of samples, and
+handling of endpoints that do not respond are the same for all: see `spark_apps.sources.jmx`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spark_apps.sources.jmx_catalog import Role
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One JVM, as far as a task may be told: the address stands without credentials."""
+    """One JVM, as options of a task have it: the address without credentials."""
 
     cluster: str
     role: Role
@@ -37,52 +37,52 @@ class Endpoint:
     has_credentials: bool
     timeout_seconds: float
     match: str | None = None
-    """Label matchers of its series, where a Prometheus server is asked for it."""
+    """Label matchers of its series, for a Prometheus server."""
     section: str = "jmx"
-    """Where the config has its credentials; see `spark_apps.sources.targets`."""
+    """Section of the config with its credentials; see `spark_apps.sources.targets`."""
 
     @property
     def url(self) -> str:
-        """Where it is asked."""
+        """URL that is requested."""
         return self.address.removesuffix(f"{{{self.match}}}")
 
     @property
     def resource(self) -> str:
-        """What is asked, for people."""
+        """Name of the resource, for messages."""
         return f"{self.app or self.role} of {self.cluster} at {self.address}"
 
 
 @dataclass
 class Answer:
-    """What one endpoint said at one moment."""
+    """Response of one endpoint at one time."""
 
     at: datetime
     process_started_at: datetime | None
     readings: list[tuple[str, str, float | None]]
     """Metric, labels as JSON, value."""
     denied: str | None = None
-    """What it wouldn't tell."""
+    """MBeans that were denied, as a message."""
     reported_start: datetime | None = None
-    """The start that the process itself reports: the same with every answer, so that equal to it is exact."""
+    """The start time that the process itself reports: equal in every response, so that an equal time is exact."""
 
 
 LARGE_BYTES = 2**18
 PARSER = ThreadPoolExecutor(1)
-"""Reads large answers, so that neither the other endpoints' answers wait, nor their time-outs pass. One: more would
-fight for the interpreter, and hold an answer each."""
+"""Parses large responses in a thread, so that responses and timeouts of other endpoints are not delayed. One thread:
+more would compete for the interpreter, and hold a response each."""
 
 SAME_START = timedelta(minutes=1)
-"""Starts of a process that differ by less are one start: a start out of two clocks differs with every answer."""
+"""Start times of a process that differ by less are the same: one computed from two clocks varies with every
+response."""
 
 
 def start_of(at: datetime, uptime_ms: float | None, start: datetime | None) -> datetime | None:
-    """When a process started, by our own clock, so that a skewed clock over there spoils no rate.
+    """Start time of a process by our clock, so that clock skew of its host does not affect rates.
 
     Args:
-        at: when it answered, by our clock.
-        uptime_ms: its uptime. An answer that takes long makes `at` less this late.
-        start: the start that it reports, by its own clock: the same with every answer, so that is what counts where
-            the two agree.
+        at: time of the response, by our clock.
+        uptime_ms: its uptime. A slow response makes `at` minus uptime late.
+        start: the start time that it reports, by its own clock: equal in every response, so it is used if both agree.
     """
     by_uptime = at - timedelta(milliseconds=uptime_ms) if uptime_ms is not None else None
     if by_uptime is None or start is None:
@@ -91,7 +91,7 @@ def start_of(at: datetime, uptime_ms: float | None, start: datetime | None) -> d
 
 
 def time_of(seconds: float | None) -> datetime | None:
-    """The moment so many seconds after 1970; null where it is none."""
+    """Time from seconds since 1970; null for values out of range."""
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
@@ -99,18 +99,18 @@ def time_of(seconds: float | None) -> datetime | None:
 
 
 def carried_over(answers: Iterable[Answer], known: Iterable[datetime]) -> None:
-    """Gives answers of one process the starts that are known already: a start within a minute of one is that one.
+    """Replaces start times of one process by known ones: times within a minute are the same start.
 
     Args:
-        answers: of one endpoint; the first of them that agree is the start of all of them.
-        known: starts that earlier runs stored.
+        answers: of one endpoint; the first of those that agree is the start of all of them.
+        known: start times that earlier runs stored.
     """
     starts = sorted(known)
     for answer in answers:
         if (start := answer.process_started_at) is None:
             continue
         if start == answer.reported_start:
-            continue  # exact: another one, however soon after the last, is another life
+            continue  # exact: a different one is another process, however soon after the last
         near = next((one for one in starts if abs(one - start) < SAME_START), None)
         if near is None:
             starts.append(start)
@@ -118,24 +118,24 @@ def carried_over(answers: Iterable[Answer], known: Iterable[datetime]) -> None:
             answer.process_started_at = near
 
 
-NOTHING_THERE = "nothing accepts connections there"
-CREDENTIALS_REFUSED = "`user` or `password` of the endpoint is missing or not accepted"
+NOTHING_THERE = "cannot connect (connection refused or unknown host)"
+CREDENTIALS_REFUSED = "`user` or `password` of the endpoint is missing or was rejected"
 
 
 class Refused(Exception):
-    """Why an endpoint gave nothing; no credentials in it."""
+    """Why an endpoint gave no data, without credentials."""
 
 
 Ask = Callable[[httpx.AsyncClient, Endpoint, int, int], Awaitable[Answer]]
 """Reads an endpoint once: for sample number … (from 0) of …. Raises Refused or TimeoutError."""
 AskHour = Callable[[httpx.AsyncClient, Endpoint, datetime], Awaitable[list[Answer]]]
-"""Reads what is kept of an hour [H, H + 1 h), which may be long past. Raises the same."""
+"""Reads stored data of an hour [H, H + 1 h), which may be long past. Raises Refused or TimeoutError."""
 
 
 def with_labels_as_json(
     readings: Iterable[tuple[str, dict[str, str], float | None]],
 ) -> list[tuple[str, str, float | None]]:
-    """Readings as an answer holds them."""
+    """Readings with labels as JSON, as in `Answer`."""
     return [(metric, _as_json(tuple(labels.items())), value) for metric, labels, value in readings]
 
 
@@ -145,19 +145,24 @@ _NO_CHARACTER = re.compile(r"\\u0000|\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f])|(?<!\\ud
 @lru_cache(maxsize=2**16)
 def _as_json(labels: tuple[tuple[str, str], ...]) -> str:
     text = json.dumps(dict(labels), sort_keys=True)
-    # A client calls itself what it likes; PostgreSQL's jsonb takes neither NUL nor half a surrogate pair.
+    # Client ids are arbitrary text; PostgreSQL's jsonb rejects NUL and unpaired surrogates.
     return _NO_CHARACTER.sub(r"\\ufffd", text) if "\\u" in text else text
 
 
 def name_of(endpoint: JmxEndpoint) -> str:
-    """What tells an endpoint from the others of its cluster: its address, and which JVM that is asked about."""
+    """Identifies an endpoint within its cluster: its address, and the `match` of the JVM on a Prometheus server."""
     return address_of(endpoint.url) + (f"{{{endpoint.match}}}" if endpoint.match else "")
 
 
 async def request(
     client: httpx.AsyncClient, endpoint: Endpoint, method: str, path: str = "", **more: Any
 ) -> httpx.Response:
-    """The whole answer with status 200, or Refused with the reason in plain words; TimeoutError after its time-out."""
+    """The complete response with status 200.
+
+    Raises:
+        Refused: any other response, with a message.
+        TimeoutError: no complete response within the endpoint's timeout.
+    """
     try:
         address, auth = _with_credentials(endpoint)
         url = httpx.URL(address)
@@ -169,11 +174,11 @@ async def request(
     except httpx.ConnectError:
         raise Refused(NOTHING_THERE) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-        raise Refused("the address isn't one for its protocol") from None
+        raise Refused("the address is not valid for its protocol") from None
     except httpx.DecodingError as error:
-        raise Refused(f"the answer can't be decompressed: {error}") from None
+        raise Refused(f"the response cannot be decompressed: {error}") from None
     except httpx.HTTPError:
-        raise Refused("the connection broke off before the answer was complete") from None
+        raise Refused("the connection was closed before the response was complete") from None
     if response.status_code in (401, 403):
         raise Refused(f"HTTP {response.status_code}: {CREDENTIALS_REFUSED}")
     if response.status_code != 200:
@@ -182,7 +187,7 @@ async def request(
 
 
 async def json_document(response: httpx.Response) -> Any:
-    """The answer's JSON, None where it isn't JSON; Refused past a limit. The other endpoints don't wait for it."""
+    """The response's JSON, None if it is not JSON; Refused above a limit. Other endpoints are not delayed."""
     try:
         if len(response.content) < LARGE_BYTES:
             return json_of(response.content)
@@ -206,4 +211,4 @@ def _with_credentials(endpoint: Endpoint) -> tuple[str, tuple[str, str] | None]:
         defaults := sections[int(number)].defaults
     ):
         return endpoint.url, (str(defaults["user"]), str(defaults.get("password", "")))
-    raise Refused("its credentials aren't in the config of the Spark worker")
+    raise Refused("the credentials are not in the config of the Spark worker")

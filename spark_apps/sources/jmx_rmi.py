@@ -1,8 +1,8 @@
-"""JMX-RMI: what Jolokia's agent would be asked, asked of the JVM itself.
+"""JMX-RMI: answers requests in Jolokia's format by calling the JVM's RMI connector.
 
-RMI is spoken by Java only, and Spark's Python workers have no Java at hand. So a task that has such endpoints starts a
-small JVM of its own (`JmxRmi.java`, out of Spark's jars) for as long as it asks: the calls are spread over the tasks as
-all others are, and one that hangs for ever ends with it. To the rest it is a way for requests to travel.
+Only Java can use RMI, and Spark's Python workers do not run in a JVM. So a task with such endpoints starts a small
+helper JVM (`JmxRmi.java`, with Spark's jars) for the duration of its requests. Calls are distributed over the tasks
+like all others, and a call that hangs ends with the helper. For other modules it is a transport of httpx.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _HELPER = resources.files("spark_apps.sources") / "JmxRmi.java"
 _JARS = ("janino-*", "commons-compiler-*", "jackson-core-*", "jackson-databind-*", "jackson-annotations-*")
 _OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _MAX_BEANS = 100_000
-"""Of one pattern: their names come all at once."""
+"""Of one pattern: the names arrive all at once."""
 _REASONS = {
     "locked": CREDENTIALS_REFUSED,
     "closed": NOTHING_THERE,
-    "astray": "the JVM's registry names an address that can't be reached: set its java.rmi.server.hostname",
+    "unreachable": "the JVM's RMI registry returns an unreachable address: set java.rmi.server.hostname of the JVM",
 }
 
 
 @asynccontextmanager
 async def jmx_rmi(*, needed: bool) -> AsyncIterator[dict[str, httpx.AsyncBaseTransport]]:
-    """Transports for httpx' clients, by scheme; works until the end of the block."""
+    """Transports for httpx clients, by scheme; valid until the end of the block."""
     if not needed:
         yield {}
         return
@@ -68,11 +68,12 @@ async def jmx_rmi(*, needed: bool) -> AsyncIterator[dict[str, httpx.AsyncBaseTra
 
 class _NoJava(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        raise Refused("JMX-RMI needs Java where Spark's tasks run")
+        """Fails every request."""
+        raise Refused("JMX-RMI needs Java on the hosts of Spark's tasks")
 
 
 class _JmxRmi(httpx.AsyncBaseTransport):
-    """The way of requests to `rmi://host:port/jmxrmi`."""
+    """Transport for requests to `rmi://host:port/jmxrmi`."""
 
     def __init__(self, jvm: Process) -> None:
         self._jvm = jvm
@@ -80,8 +81,9 @@ class _JmxRmi(httpx.AsyncBaseTransport):
         self._waiting: dict[int, asyncio.Future[tuple[str, bytes]]] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Sends a request to the helper JVM and waits for its response."""
         if self._jvm.returncode is not None:
-            raise Refused("JMX-RMI: the JVM that speaks it has ended; its reason is in the Spark task's log")
+            raise Refused("the helper JVM for JMX-RMI has ended; the reason is in the Spark task's log")
         number, (user, password) = next(self._numbers), _credentials(request)
         question = {"id": number, "url": f"service:jmx:rmi:///jndi/{request.url}", "user": user, "password": password}
         question |= {"reads": json.loads(request.content), "max_bytes": LIMITS.max_bytes, "max_beans": _MAX_BEANS}
@@ -99,22 +101,22 @@ class _JmxRmi(httpx.AsyncBaseTransport):
         return httpx.Response(200, stream=httpx.ByteStream(reply))
 
     async def listen(self) -> None:
-        """Hands out the answers."""
+        """Reads responses of the helper JVM and passes them to the waiting requests."""
         answers = self._jvm.stdout
         assert answers is not None  # noqa: S101 it is a pipe
         while line := await answers.readline():
             number, status, length = line.split()
             reply = await answers.readexactly(int(length))
             waiting = self._waiting.get(int(number))
-            if waiting and not waiting.done():  # else its time was out
+            if waiting and not waiting.done():  # otherwise it timed out
                 waiting.set_result((status.decode(), reply))
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(httpx.ReadError("the JVM that speaks JMX-RMI has ended"))
+                waiting.set_exception(httpx.ReadError("the helper JVM for JMX-RMI has ended"))
 
 
 def _credentials(request: httpx.Request) -> tuple[str | None, str | None]:
-    """Out of the header that httpx has made of them."""
+    """User and password from httpx's Authorization header."""
     _, _, encoded = request.headers.get("Authorization", "").partition(" ")
     user, found, password = b64decode(encoded).decode().partition(":")
     return (user, password) if found else (None, None)

@@ -1,21 +1,21 @@
-"""The names that JVM metrics have in Prometheus' exposition format: the second name space beside MBEANS.
+"""The names of JVM metrics in the Prometheus exposition format: the second namespace besides MBEANS.
 
-Six dialects, each taken where those before it don't tell a metric (a page often has several, and their figures must
-not be added up):
+Six dialects; each is used for metrics that the previous ones do not have (a page often has several, and their values
+must not be added up):
 
-1. the JMX exporter without rules, and MSK's open monitoring: domain, type and attribute in the name, other keys as
+1. the JMX exporter without rules, and MSK's open monitoring: domain, type, and attribute in the name, other keys as
    labels: `kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",topic="t"}`;
-2. the JMX exporter with its example rules for Kafka, which Strimzi has too:
+2. the JMX exporter with its example rules for Kafka, which Strimzi uses too:
    `kafka_server_brokertopicmetrics_bytesin_total{topic="t"}`;
-3. the JVM's own figures of Prometheus' client library: `jvm_memory_used_bytes{area="heap"}`;
+3. JVM metrics of Prometheus' client library: `jvm_memory_used_bytes{area="heap"}`;
 4. Micrometer (Spring Boot): `jvm_memory_used_bytes{area="heap",id="G1 Eden Space"}`, `kafka_stream_state_…`;
 5. OpenTelemetry: `jvm_memory_used_bytes{jvm_memory_type="heap",jvm_memory_pool_name="G1 Eden Space"}`;
-6. cAdvisor's of the JVM's container: `container_cpu_cfs_periods_total`.
+6. cAdvisor's metrics of the JVM's container: `container_cpu_cfs_periods_total`.
 
-A label that is no key property of the bean, such as the one by which Thanos tells the servers of a highly available
-pair apart, doesn't make another bean: series that differ only so are one reading.
+A label that is not a key property of the MBean, such as Thanos' replica label of a highly available pair, does not
+make another MBean: series that differ only in such labels are one reading.
 
-The first two and Micrometer's Kafka metrics follow from MBEANS. A machine's page is node exporter's, which has one
+The first two dialects and Micrometer's Kafka metrics follow from MBEANS. A host's page is node exporter's, with one
 dialect. Names are compared in lower case.
 """
 
@@ -49,16 +49,16 @@ class Family:
 
     dialect: Dialect
     bean: MBean
-    """Its labels are named as the series' are."""
+    """Its labels have the names of the series' labels."""
     keys: Mapping[str, str]
-    """Labels that tell beans apart: as `_bare` writes them → as the bean does."""
+    """Labels that distinguish MBeans: as written by `_bare` → as in the MBean."""
     pool: str | None = None
     """As in Series."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a series of some name is."""
+    """Meaning of a series with a given name."""
 
     family: int
     """Index of the family."""
@@ -66,7 +66,7 @@ class Meaning:
     where: Mapping[str, str]
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series with these labels is meant."""
+        """Whether a series with these labels matches."""
         return self.where.items() <= labels.items() or (
             "*" in self.where.values()
             and all(key in labels and value in ("*", labels[key]) for key, value in self.where.items())
@@ -75,17 +75,17 @@ class Meaning:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """All that is to be read in one sample: by name in lower case."""
+    """All series to read in one sample: by name in lower case."""
 
     families: tuple[Family, ...]
     meanings: Mapping[str, tuple[Meaning, ...]]
     hints: Mapping[str, re.Pattern[str]]
-    """By name: what a line has somewhere, else its labels needn't be looked at."""
+    """By name: text that a matching line contains; labels of other lines need not be parsed."""
 
 
 @cache
 def names_of(role: Role, sample: int, samples: int) -> Names:
-    """What to read in sample number `sample` (from 0) of `samples`."""
+    """Series to read in sample number `sample` (from 0) of `samples`."""
     families: list[Family] = []
     meanings: dict[str, list[Meaning]] = {}
     beans = beans_of(role, sample, samples)
@@ -121,33 +121,33 @@ def _keys_of(bean: MBean, wheres: Iterable[Mapping[str, str]]) -> dict[str, str]
 
 
 def _hint(meaning: Meaning) -> str:
-    """A label's value in its quotes, or nothing."""
+    """A label's value in quotes, or an empty text."""
     return next((re.escape(f'"{value}"') for value in meaning.where.values() if value != "*"), "")
 
 
 _Named = list[tuple[str, str, dict[str, str]]]
-"""Name in lower case, attribute, labels that tell it."""
+"""Name in lower case, attribute, distinguishing labels."""
 
 
 def _names_of_bean(bean: MBean) -> dict[Dialect, _Named]:
     domain, keys = bean.pattern.partition(":")[0], key_properties(bean.pattern)
     (_, kind), *others = keys.items()
-    told_by = {_safe(key): value for key, value in others}
+    labels_by_name = {_safe(key): value for key, value in others}
     named: dict[Dialect, _Named] = {
-        # The exporter's 1.x takes _total off the names of what it doesn't know to be a counter.
+        # Version 1.x of the exporter removes _total from names of metrics that it does not know to be counters.
         "jmx": [
-            (name, a, told_by)
+            (name, a, labels_by_name)
             for a in _attributes_of(bean)
             for name in {_safe(f"{domain}_{kind}_{a}"), _safe(f"{domain}_{kind}_{a}").removesuffix("_total")}
         ],
     }
     if domain in ("kafka.streams", "kafka.producer", "kafka.consumer"):
         group = kind.removesuffix("-metrics")
-        named["micrometer"] = [(_safe(f"kafka_{group}_{a}"), a, told_by) for a in _attributes_of(bean)]
+        named["micrometer"] = [(_safe(f"kafka_{group}_{a}"), a, labels_by_name) for a in _attributes_of(bean)]
     if "name" in keys:
-        told_by = {key: value for key, value in told_by.items() if key != "name"}
+        labels_by_name = {key: value for key, value in labels_by_name.items() if key != "name"}
         named["rules"] = [
-            (_safe(f"{domain}_{kind}_{name}"), attribute, told_by | quantile)
+            (_safe(f"{domain}_{kind}_{name}"), attribute, labels_by_name | quantile)
             for attribute in _attributes_of(bean)
             for name, quantile in _names_by_rules(keys["name"], attribute)
         ]
@@ -159,7 +159,7 @@ def _attributes_of(bean: MBean) -> list[str]:
 
 
 def _names_by_rules(name: str, attribute: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Rest of the name, and a quantile. Means and one-minute rates are in no rule."""
+    """Rest of the name, and a quantile. No rule has means and one-minute rates."""
     if percentile := re.fullmatch(r"(\d+)thPercentile", attribute):
         yield name, {"quantile": f"0.{percentile[1]}"}
     elif attribute == "Count" and "PerSec" in name:
@@ -173,11 +173,10 @@ def _names_by_rules(name: str, attribute: str) -> Iterator[tuple[str, dict[str, 
 
 @lru_cache(maxsize=2**17)
 def _meant(names: Names, name: str, labels: Labels) -> tuple[tuple[int, str, Labels, Labels], ...]:
-    """Index of the family, attribute, labels of the bean, and labels that say by whom it was scraped.
+    """Index of the family, attribute, labels of the MBean, and labels of the scraper.
 
-    Kept: all brokers of a cluster have the same series.
-
-    Some rules write the keys of labels in lower case: all are taken so.
+    Cached: all brokers of a cluster have the same series. Some rules write label keys in lower case, so all are
+    compared in lower case.
     """
     by_name = {_safe(key): value for key, value in labels}
     found = []
@@ -196,15 +195,17 @@ def _safe(name: str) -> str:
 
 @cache
 def _bare(key: str) -> str:
-    """Rules write client-id, client_id and clientId."""
+    """Rules write client-id, client_id, and clientId."""
     return re.sub(r"[^a-z0-9]", "", key.lower())
 
 
 def readings_of(
     names: Names, found: Iterable[tuple[str, Labels, float]]
 ) -> Iterator[tuple[str, dict[str, str], float | None]]:
-    """Metric, labels and value out of series (name in lower case, labels, value), of those that differ only in by whom
-    they were scraped the newest last."""
+    """Metric, labels, and value from series (name in lower case, labels, value).
+
+    Of series that differ only in the scraper's labels, the newest comes last.
+    """
     scraped: list[dict[Labels, dict[Labels, _Attributes]]] = [{} for _ in names.families]
     for name, of_series, value in found:
         for family_index, attribute, of_bean, by in _meant(names, name, of_series):
@@ -225,7 +226,7 @@ def readings_of(
 
 
 def replicas_in(names: Names, found: Iterable[tuple[str, Labels, float]]) -> dict[str, set[str]]:
-    """Labels in which series differ that are one reading, and their values: what tells the replicas apart."""
+    """Labels in which series of one reading differ, and their values: they identify the replicas."""
     scraped: dict[tuple[int, str, Labels], list[dict[str, str]]] = {}
     for name, of_series, _ in found:
         for family, attribute, of_bean, by in _meant(names, name, of_series):
@@ -242,7 +243,7 @@ _Attributes = dict[str, float]
 
 
 def _one_of(bean: MBean, replicas: list[_Attributes]) -> _Attributes:
-    """What a bean reads, scraped more than once: the scrape that has counted furthest, else the newest."""
+    """The reading of an MBean with several scrapes: the one with the highest counter, otherwise the newest."""
     if len(replicas) == 1:
         return replicas[0]
     counters = [r.attribute for r in bean.readings if METRICS.get(r.metric) == "counter" and not r.times]

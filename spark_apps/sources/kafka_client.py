@@ -1,7 +1,7 @@
-"""What all Kafka sources share: clients by cluster name, bounded calls, one sentence for each way a cluster can fail.
+"""Shared parts of the Kafka sources: clients by cluster name, bounded calls, and one message per kind of failure.
 
-Properties (and so credentials) come from the config where the task runs, never from an option. A client that asked
-while topics were being created keeps its opinion for minutes: every read makes a fresh one.
+Properties (and so credentials) come from the config on the host of the task, never from an option. A client that was
+used while topics were being created caches outdated metadata for minutes, so every read creates a new one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spark_apps.sources.read_source import read_source
 
 ANSWER_SECONDS = 7
 PATIENT_SECONDS = 30
-"""A second try waits as long as Kafka's own clients do: a broker whose disk is held back answers, but late."""
+"""The timeout of a second attempt, as in Kafka's own clients: a broker with a throttled disk responds, but late."""
 FIRST_LOOK_SECONDS = 2
 QUICK_SECONDS = 3
 REQUESTS_AT_ONCE = 8
@@ -57,7 +57,11 @@ _FORBIDDEN = {
 
 
 def cluster_named(name: str) -> KafkaCluster:
-    """The cluster of the config in force."""
+    """The cluster with this name in the config.
+
+    Raises:
+        StreamwardenError: there is none.
+    """
     for cluster in load_config().kafka:
         if cluster.name == name:
             return cluster
@@ -65,8 +69,10 @@ def cluster_named(name: str) -> KafkaCluster:
 
 
 class Connection:
-    """An admin client that remembers what its background threads complained of, for the sentence of a gap, and which
-    partitions' offsets even a patient try didn't get: they aren't waited for again."""
+    """An admin client that keeps errors of its background threads for the message of a gap.
+
+    It also keeps the partitions for which even a patient attempt returned no offsets: they are not waited for again.
+    """
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self.cluster = cluster
@@ -86,7 +92,7 @@ class Connection:
             raise StreamwardenError(f"kafka cluster '{cluster.name}': {_text(error)}") from None
 
     def metadata(self, topic: str = "") -> ClusterMetadata:
-        """Brokers, topics, partitions, leaders. The first call to make: it gives up early on a cluster that is down."""
+        """Brokers, topics, partitions, and leaders. Call it first: it fails early if the cluster is down."""
         which = {"topic": topic} if topic else {}
         try:
             return self.admin.list_topics(**which, timeout=FIRST_LOOK_SECONDS)
@@ -94,22 +100,22 @@ class Connection:
             self.admin.poll(0)  # serves error_cb
             if any(complaint.code() in _HOPELESS for complaint in self.complaints):
                 raise
-        return self.admin.list_topics(**which, timeout=PATIENT_SECONDS)  # a slow broker may have been the one asked
+        return self.admin.list_topics(**which, timeout=PATIENT_SECONDS)  # the first attempt may have used a slow broker
 
     def refusing(self, metadata: ClusterMetadata) -> set[int]:
-        """Brokers to which no connection could be made."""
+        """Brokers that refused connections."""
         self.admin.poll(0)  # serves error_cb
         failed = [complaint.str() for complaint in self.complaints if complaint.code() == KafkaError._TRANSPORT]
         brokers = metadata.brokers.values()
         return {broker.id for broker in brokers if any(f"{broker.host}:{broker.port}" in text for text in failed)}
 
     def gap(self, error: BaseException | KafkaError) -> str:
-        """`refused: <one plain sentence>` for an error of this cluster."""
+        """`refused: <message>` for an error of this cluster."""
         self.admin.poll(0)  # serves error_cb
         cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
         code = cause.code() if isinstance(cause, KafkaError) else None
         if code in _FORBIDDEN:
-            return f"refused: cluster '{self.cluster.name}' doesn't allow it; grant {_FORBIDDEN[code]}."
+            return f"refused: cluster '{self.cluster.name}' denied access; grant {_FORBIDDEN[code]}."
         rejected = [c for c in self.complaints if c.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)]
         if rejected:
             return f"refused: cluster '{self.cluster.name}' rejects the credentials: {_plain(rejected[0].str())}."
@@ -118,16 +124,16 @@ class Connection:
             seen = f" ({_plain(seen)})" if seen else ""
             return (
                 f"refused: no broker of cluster '{self.cluster.name}' at {self.cluster.bootstrap_servers}"
-                f" answers{seen}."
+                f" responded{seen}."
             )
         return f"refused: cluster '{self.cluster.name}': {_plain(_text(error))}."
 
 
 def unreadable(error: Exception) -> str:
-    """The gap of what answered, but with something that nobody foresaw."""
-    of_python = [line.strip() for line in str(error).splitlines() if "Error: " in line]  # Spark tells the stack too
+    """The gap for a response with unexpected content."""
+    of_python = [line.strip() for line in str(error).splitlines() if "Error: " in line]  # Spark adds a stack trace
     reason = of_python[-1] if of_python else f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return f"refused: what it holds can't be read: {reason[:200]}"
+    return f"refused: unreadable data: {reason[:200]}"
 
 
 def _text(error: BaseException | KafkaError) -> str:
@@ -136,20 +142,20 @@ def _text(error: BaseException | KafkaError) -> str:
 
 
 def _plain(text: str) -> str:
-    """librdkafka's wording without its thread names and its 'after 0ms in state …'."""
+    """librdkafka's message without its thread names and its 'after 0ms in state …'."""
     text = " ".join(text.split())
     text = text.split(" (after ")[0]
     return text.rsplit("]: ", 1)[-1].rstrip(".")
 
 
 Specs = Mapping[str, tuple[int, bool, list[tuple[str, int]]]]
-"""What to ask, by name: a time in milliseconds, or OFFSET_BEGINNING or OFFSET_END; whether of committed records only;
-of which partitions."""
+"""Offsets to request, by name: a time in milliseconds, or OFFSET_BEGINNING or OFFSET_END; whether only committed
+records count; and the partitions."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Offset and timestamp that a partition answered; -1 where it has none."""
+    """Offset and timestamp of a partition; -1: none."""
 
     offset: int
     timestamp_ms: int
@@ -158,11 +164,11 @@ class Answer:
 def list_offsets(
     connection: Connection, asked: Mapping[tuple[str, int], OffsetSpec], *, committed_only: bool = False
 ) -> dict[tuple[str, int], Answer | BaseException]:
-    """Offsets by spec, in requests of bounded size that run side by side. A failure is the partition's own value.
+    """Offsets by spec, in concurrent requests of bounded size. A failure is the value of its partition.
 
-    Leaderless or deleted partitions fail the whole request they stand in: what failed is asked for once more, with
-    patience where a connection can be made, without the partitions that the cluster's metadata no longer lists with a
-    leader; an election may be over by then.
+    Partitions without a leader and deleted partitions fail the whole request that contains them. Failed partitions are
+    requested once more, with a longer timeout if their leader is reachable, without those that have no leader in the
+    cluster's metadata; by then an election may be over.
     """
     isolation = IsolationLevel.READ_COMMITTED if committed_only else IsolationLevel.READ_UNCOMMITTED
     silent = connection.silent.keys() & asked.keys()
@@ -184,11 +190,11 @@ def list_offsets(
 
 
 class OffsetReaders:
-    """Clients that ask for offsets of all partitions at once: half the CPU of `list_offsets`, which makes a future for
-    each answer; but the first failure spoils it. A context: they connect at the first question, and are kept for more.
+    """Clients that request offsets of all partitions at once.
 
-    A client looks for its group's coordinator, whereupon a cluster that never had a group makes the topic of offsets:
-    one without partitions is asked nothing.
+    They use half the CPU of `list_offsets`, which creates a future per response; but one failure fails all of it. A
+    context: they connect at the first request, and are reused. A client looks up its group coordinator, which makes
+    a cluster without groups create `__consumer_offsets`; a cluster without partitions is therefore not queried.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -203,10 +209,10 @@ class OffsetReaders:
             reader.close()
 
     def ask(self, specs: Specs) -> dict[str, dict[tuple[str, int], int]] | None:
-        """Offsets of all these partitions by name of spec. None: not all were answered.
+        """Offsets of all these partitions by name of spec. None: not all were returned.
 
-        Those of committed records are asked for after all others, as a last stable offset that was asked for before the
-        log's end lies below it wherever records come in.
+        Those of committed records are requested last: a last stable offset that was read before the log end would be
+        below it wherever records arrive.
         """
         found: dict[str, dict[tuple[str, int], int]] = {name: {} for name in specs}
         if not any(keys for _, _, keys in specs.values()):
@@ -254,7 +260,7 @@ def _list_offsets(
     for where, future in futures.items():
         try:
             found = future.result()
-            # The client gives an unreachable leader's partitions an offset that is none, and no error.
+            # For partitions of an unreachable leader the client returns an invalid offset, without an error.
             invalid = found.offset == OFFSET_INVALID
             answers[where.topic, where.partition] = _LEADERLESS if invalid else Answer(found.offset, found.timestamp)
         except KafkaException as error:
@@ -272,19 +278,20 @@ class ClusterPartition(InputPartition):
 
 
 class ClusterSource(DataSource):
-    """Base of the Kafka sources. Option `clusters`: JSON list of names under `kafka` in the config, all without."""
+    """Base of the Kafka sources. Option `clusters`: JSON list of names under `kafka` in the config; without it, all."""
 
     reader_type: ClassVar[type[ClusterReader]]
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        """Reader of the data source."""
         return self.reader_type(dict(self.options), schema)
 
 
 class ClusterReader(DataSourceReader):
-    """One task per cluster; a cluster that fails is one gap row.
+    """One task per cluster; a cluster that fails gives one gap row.
 
-    A subclass that can only report about now names itself in `only_present`; its option `hour` (ISO) is the hour that
-    it is asked about, and an hour that is over gets a gap row. Without the option it is asked about now.
+    A subclass that knows only the current state names its data in `only_present`; its option `hour` (ISO) is the
+    hour of the run, and an hour that has ended gets a gap row. Without the option it reports the current state.
     """
 
     only_present: ClassVar[str | None] = None
@@ -296,17 +303,19 @@ class ClusterReader(DataSourceReader):
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
+        """One partition per cluster."""
         return [ClusterPartition(name) for name in self.clusters]
 
     @property
     def gap_of_hour(self) -> str | None:
-        """Why it reports nothing about the hour; null where it can."""
+        """Why it cannot report about the hour; null if it can."""
         if self.only_present is None or "hour" not in self.options:
             return None
         return gap_of_present(datetime.fromisoformat(self.options["hour"]), self.only_present)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, ClusterPartition):  # Spark asks for None where there are no partitions
+        """Rows of the partition's cluster."""
+        if not isinstance(partition, ClusterPartition):  # Spark passes None if there are no partitions
             return
         if gap := self.gap_of_hour:
             yield from self.batches([self.gap_row(partition.cluster, partition.cluster, gap)])
@@ -320,18 +329,18 @@ class ClusterReader(DataSourceReader):
             yield from self.read_cluster(connection, partition)
         except KafkaException as error:
             yield from self.batches([self.gap_row(partition.cluster, partition.cluster, connection.gap(error))])
-        except Exception as error:  # whatever a client has written there: the other clusters are read
+        except Exception as error:  # clients may write any bytes: the other clusters are read
             yield from self.batches([self.gap_row(partition.cluster, partition.cluster, unreadable(error))])
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
-        """Rows of one cluster; raises KafkaException when the cluster as a whole doesn't answer.
+        """Rows of one cluster; raises KafkaException if the cluster as a whole does not respond.
 
-        Not abstract: a reader that asks something beside the cluster (its Schema Registry) has a `read` of its own.
+        Not abstract: a reader of a service next to the cluster (its Schema Registry) has its own `read`.
         """
         raise NotImplementedError
 
     def gap_row(self, cluster: str, resource: str, gap: str) -> dict[str, Any]:
-        """A row that says what couldn't be had."""
+        """A row for data that could not be read."""
         return {"cluster": cluster, "resource": resource, "gap": gap}
 
     def batches(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:

@@ -1,15 +1,14 @@
-"""The commit history: `__consumer_offsets` decoded for a span of time, by task over slices of its partitions.
+"""Commits from `__consumer_offsets`, decoded for a time span, with tasks for slices of its partitions.
 
 Reads: every record of the topic that was written in [from, to). Needs: Describe and Read on `__consumer_offsets`.
-Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (its metadata: the generation, and of the classic
-protocol its `members`), `group_tombstone` (it was removed), and one `read` per log partition that was read to its end:
-it counts what was read and what was skipped because its layout isn't one of those below.
-Can't see: commits that compaction has dropped (closed segments only), groups that commit elsewhere.
+Rows by `kind`: `commit`, `tombstone` (a commit was removed), `group` (group metadata: the generation, and `members`
+for the classic protocol), `group_tombstone` (it was removed), and one `read` per log partition that was read to its
+end, with the number of records read, and of records skipped because of an unknown layout. Limitations: no commits
+that compaction has removed (closed segments only), and no groups that commit elsewhere.
 
-Keys: version 0 and 1 a commit, 2 a classic group, 3 a group of the newer protocol, 17 one of Kafka Streams' own (their
-epoch is their generation).
-Values of commits: version 0 to 3 with a plain metadata string, 4 with a compact one and tagged fields behind.
-Keys repeat and are decoded once each; values are decoded in bulk.
+Key versions: 0 and 1 a commit, 2 a classic group, 3 a group of the newer protocol, 17 a Kafka Streams group (its
+epoch is its generation). Versions of commit values: 0 to 3 with a plain metadata string, 4 with a compact one
+followed by tagged fields. Keys repeat and are decoded once each; values are decoded in bulk.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
 from spark_apps.sources.kafka_group_values import group_members
 
 _RECORDS_PER_BATCH = 20_000
-_SILENCE_SECONDS = 30  # as Kafka's own clients wait; a dead leader is replaced within 9 s by default
+_SILENCE_SECONDS = 30  # as in Kafka's own clients; a dead leader is replaced within 9 s by default
 _KEYS_KEPT = 1_000_000
 _COMMIT_KEYS, _GROUP_KEY, _NEW_GROUP_KEYS = (0, 1), 2, (3, 17)
 _READ_FAST = {
@@ -54,27 +53,32 @@ _READ_FAST = {
     "isolation.level": "read_committed",
     "fetch.queue.backoff.ms": 5,  # the default waits 1 s whenever the local queue is full
     "fetch.wait.max.ms": 20,
-    "fetch.message.max.bytes": 2**20,  # what a broker must read from a slow disk holds up its other clients
-    "group.id": "streamwarden",  # asked for by the client; nothing is joined or committed
+    "fetch.message.max.bytes": 2**20,  # reads from a slow disk delay the broker's other clients
+    "group.id": "streamwarden",  # required by the client; nothing is joined or committed
 }
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
 
 class CommitsReader(ClusterReader):
-    """See the module. Options `from`, `to`: epoch milliseconds, half-open; `slices`: tasks per cluster."""
+    """Reads a time span of `__consumer_offsets`; see the module.
+
+    Options `from`, `to`: epoch milliseconds, half-open; `slices`: tasks per cluster.
+    """
 
     def partitions(self) -> list[InputPartition]:
+        """Slices of each cluster."""
         slices = int(self.options.get("slices", 1))
         return [ClusterPartition(name, i, slices) for name in self.clusters for i in range(slices)]
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        """Records of one slice of a cluster."""
         name = connection.cluster.name
         topic = connection.metadata(OFFSETS_TOPIC).topics[OFFSETS_TOPIC]
         if topic.error is not None:
             if topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise KafkaException(topic.error)
-            if partition.slice == 0:  # nobody has ever committed here
+            if partition.slice == 0:  # no group has ever committed in this cluster
                 yield from self.batches([self._read_row(name, None, 0, 0)])
             return
         mine = [p for p in topic.partitions.values() if p.id % partition.slices == partition.slice]
@@ -126,7 +130,7 @@ class CommitsReader(ClusterReader):
         finally:
             consumer.close()
         for log_partition in ends:
-            stopped[log_partition] = f"refused: the leader stopped answering for {_SILENCE_SECONDS} s during the read."
+            stopped[log_partition] = f"refused: the leader did not respond for {_SILENCE_SECONDS} s during the read."
         yield from self.batches(
             [self._gap(name, p, gap) for p, gap in stopped.items()]
             + [self._read_row(name, p, read[p], skipped[p]) for p in spans if p not in stopped]
@@ -135,7 +139,8 @@ class CommitsReader(ClusterReader):
     def _sort(
         self, connection: Connection, messages: list[Message], ends: dict[int, int], stopped: dict[int, str]
     ) -> tuple[Records, list[int]]:
-        """The records that belong to the span, and the log partitions that are through; these leave `ends`."""
+        """The records within the span, and the log partitions that are read completely; these are removed from
+        `ends`."""
         done = set()
         whole = [message for message in messages if message.error() is None]
         for message in messages if len(whole) < len(messages) else []:
@@ -145,7 +150,7 @@ class CommitsReader(ClusterReader):
                 if error.code() != KafkaError._PARTITION_EOF:
                     stopped[log_partition] = connection.gap(KafkaException(error))
         records = Records.of(whole)
-        end_of = np.zeros(max(*ends, records.partition.max(initial=0)) + 1, np.int64)  # 0: not wanted any more
+        end_of = np.zeros(max(*ends, records.partition.max(initial=0)) + 1, np.int64)  # 0: no longer needed
         end_of[list(ends)] = list(ends.values())
         end = end_of[records.partition]
         done.update(np.unique(records.partition[(records.offset >= end - 1) & (end > 0)]).tolist())
@@ -185,9 +190,11 @@ class KafkaCommits(ClusterSource):
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "kafka_commits"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "cluster string, kind string, group_id string, topic string, partition int, committed_offset bigint,"
             " committed_at timestamp, generation int, log_partition int, log_offset bigint, written_at timestamp,"
@@ -199,7 +206,7 @@ class KafkaCommits(ClusterSource):
 
 @dataclass(frozen=True)
 class Records:
-    """Records of one fetch, and where they lie."""
+    """Records of one fetch with their log partitions and offsets."""
 
     messages: list[Message]
     partition: Longs
@@ -207,7 +214,7 @@ class Records:
 
     @classmethod
     def of(cls, messages: list[Message]) -> Self:
-        """Of messages that are no errors."""
+        """Records of messages without errors."""
         n = len(messages)
         return cls(
             messages,
@@ -216,13 +223,13 @@ class Records:
         )
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Records:
-        """Some of them."""
+        """The selected records."""
         if wanted.all():
             return self
         return Records(list(compress(self.messages, wanted)), self.partition[wanted], self.offset[wanted])
 
     def decoded(self, cluster: str, known: KnownKeys) -> pa.Table:
-        """One row each, those without a kind included."""
+        """One row per record, including those without a kind."""
         n = len(self.messages)
         written_ms = np.fromiter((at for _, at in map(Message.timestamp, self.messages)), np.int64, n)
         table = decode(list(map(Message.key, self.messages)), list(map(Message.value, self.messages)), known)
@@ -238,7 +245,7 @@ class Records:
 
 
 class KnownKeys(dict[bytes | None, int]):
-    """Keys decoded so far, each once: bytes of a key → its place in the table of decoded ones."""
+    """Keys decoded so far, each once: bytes of a key → its row in the table of decoded keys."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -251,7 +258,7 @@ class KnownKeys(dict[bytes | None, int]):
         return self[key]
 
     def rows(self, keys: list[bytes | None]) -> pa.Table:
-        """Version, group, topic and partition by key."""
+        """Version, group, topic, and partition by key."""
         if len(self) > _KEYS_KEPT:
             self.clear()
             self._decoded = _KEY.empty_table()
@@ -267,7 +274,7 @@ def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKey
     """Records of `__consumer_offsets`: kind, group_id, topic, partition, committed_offset, committed_at, generation,
     members.
 
-    A record that isn't of a known layout, or is cut short, has a null kind.
+    A record with an unknown layout, or a truncated one, has a null kind.
     """
     table = (KnownKeys() if known is None else known).rows(keys)
     version = table["version"].to_numpy()
@@ -296,7 +303,7 @@ def decode(keys: list[bytes | None], values: list[bytes | None], known: KnownKey
 
 
 def _members(values: list[bytes | None], wanted: npt.NDArray[np.bool_]) -> pa.Array:
-    """Of the few records that are groups of the classic protocol."""
+    """Members in the few records that are groups of the classic protocol."""
     found: list[Any] = [None] * len(values)
     for place in np.flatnonzero(wanted):
         found[place] = group_members(values[place] or b"")
@@ -347,7 +354,7 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _flatten(values: list[bytes | None]) -> tuple[Bytes, Longs, Longs]:
-    """All values in one array, with start and length of each (-1: null), and room to read past the end."""
+    """All values in one array, with start and length of each (-1: null), and padding for reads past the end."""
     length = np.fromiter((-1 if v is None else len(v) for v in values), np.int64, len(values))
     size = np.maximum(length, 0)
     start = np.cumsum(size) - size
@@ -356,7 +363,7 @@ def _flatten(values: list[bytes | None]) -> tuple[Bytes, Longs, Longs]:
 
 
 def _integers(data: Bytes, at: Longs, size: int) -> Longs:
-    """Big-endian integers of `size` bytes at these places; places beyond the end read as 0."""
+    """Big-endian integers of `size` bytes at these positions; bytes past the end read as 0."""
     places = np.minimum(at, len(data) - size)[:, None] + np.arange(size)
     return data[places].view(f">i{size}").reshape(-1).astype(np.int64)
 
@@ -364,7 +371,7 @@ def _integers(data: Bytes, at: Longs, size: int) -> Longs:
 def _commit_values(
     data: Bytes, start: Longs, length: Longs, wanted: npt.NDArray[np.bool_]
 ) -> tuple[Longs, Longs, npt.NDArray[np.bool_]]:
-    """Offset, commit time (ms) and whether the layout is known and whole.
+    """Offset, commit time (ms), and whether the layout is known and complete.
 
     v0: offset, metadata, time; v1: …, expiry; v2: as v0; v3: offset, leader epoch, metadata, time; v4: the same with a
     compact string (its length + 1 as an unsigned varint; 0: null) and tagged fields.
@@ -382,7 +389,7 @@ def _commit_values(
 
 
 def _varint(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
-    """Unsigned varints of at most three bytes (a group's metadata is at most 4 KiB by default): value and size."""
+    """Value and size of unsigned varints of at most three bytes (group metadata is at most 4 KiB by default)."""
     value, size = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
     more = np.ones(len(at), bool)
     for i in range(3):
@@ -396,7 +403,7 @@ def _varint(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
 def _group_values(
     data: Bytes, start: Longs, length: Longs, version: npt.NDArray[Any]
 ) -> tuple[Longs, npt.NDArray[np.bool_]]:
-    """Generation of group metadata: classic v0-v3 behind the protocol type, newer v0 right behind the version."""
+    """Generation of group metadata: classic v0-v3 after the protocol type, newer v0 directly after the version."""
     value_version = _integers(data, start, 2)
     classic = (version == _GROUP_KEY) & (length > 0) & (value_version >= 0) & (value_version <= 3)
     newer = np.isin(version, _NEW_GROUP_KEYS) & (length > 0) & (value_version == 0)

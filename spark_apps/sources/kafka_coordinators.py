@@ -1,12 +1,12 @@
-"""What only group coordinators know: which groups there are and what each says. All of it, or a gap for what isn't.
+"""Data that only group coordinators have: the list of groups and their details. Complete, or with a gap.
 
-A group's coordinator is the leader of its partition of `__consumer_offsets`. When that broker dies nobody knows the
-group until a replica has taken over and loaded the partition, and the other brokers list theirs as if they were all. So
-what is incomplete is asked for again, for PATIENCE_SECONDS.
+A group's coordinator is the leader of its partition of `__consumer_offsets`. If that broker dies, no broker knows
+the group until a replica has taken over and loaded the partition, and the other brokers list theirs as if they were
+all. So incomplete data is requested again, for PATIENCE_SECONDS.
 
-confluent-kafka 2.16 aborts its process when a request to a coordinator can't be sent (confluentinc/librdkafka#5397) and
-on commits with null metadata. So groups are asked in a child process; when it dies they are halved until the culprit
-stands alone.
+confluent-kafka 2.16 aborts its process if a request to a coordinator cannot be sent (confluentinc/librdkafka#5397),
+and on commits with null metadata. So groups are queried in a child process; if it dies, the groups are bisected
+until the culprit is found.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 
 OFFSETS_TOPIC = "__consumer_offsets"
 PATIENCE_SECONDS = 20
-"""A dead broker is replaced within 9 s by default; then its successors load what it coordinated."""
+"""A dead broker is replaced within 9 s by default; then its successors load its groups."""
 _PAUSE_SECONDS = 2
 _GROUPS_AT_ONCE = 100
 _CHILD_SECONDS = 2 * ANSWER_SECONDS
-"""Longer than it waits for an answer, a child is stuck."""
-_DIED = "missing: the Kafka client dies on this group (its coordinator is gone, or a commit has null metadata)."
+"""Longer than its request timeouts: a child that runs longer is stuck."""
+_DIED = "missing: the Kafka client crashes on this group (coordinator not available, or null metadata)."
 _PASSING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -47,14 +47,14 @@ _PASSING = (
 )
 
 Ask = Callable[[Connection, list[str], int], dict[str, Future[Any]]]
-"""Sends a request for each of these groups, to be answered within so many seconds."""
+"""Sends a request for each of these groups, with a timeout in seconds."""
 Read = Callable[[Any], Any]
-"""What is kept of an answer: plain data."""
+"""The part of a response that is kept: plain data."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """Protocol (classic, consumer) by group, state by group of Streams applications, why there may be more of them."""
+    """Protocol (classic, consumer) by group, state by group of Kafka Streams, and why the list may be incomplete."""
 
     protocols: dict[str, str]
     streams: dict[str, str]
@@ -68,15 +68,15 @@ class _Refusal:
 
 
 def list_groups(connection: Connection, deadline: float) -> Groups:
-    """The groups of all coordinators; until `deadline` (monotonic) those that don't answer are asked again.
+    """The groups of all coordinators; until `deadline` (monotonic) those that do not respond are queried again.
 
-    Brokers learn of a new leader one after another, and one that doesn't know yet what it coordinates lists nothing of
-    it, without an error: where there has been trouble only a second look without any counts.
+    Brokers learn of a new leader one after another, and a broker that does not know yet which groups it coordinates
+    lists none of them, without an error: after any error, only a second listing without errors counts.
     """
     protocols: dict[str, str] = {}
     calm_looks, enough = 0, 1
     while True:
-        offsets = connection.metadata(OFFSETS_TOPIC).topics[OFFSETS_TOPIC]  # fails early where the cluster is down
+        offsets = connection.metadata(OFFSETS_TOPIC).topics[OFFSETS_TOPIC]  # fails early if the cluster is down
         listing = connection.admin.list_consumer_groups(request_timeout=ANSWER_SECONDS).result()
         protocols |= {group.group_id: group.type.name.lower() for group in listing.valid}
         leaderless = [p.id for p in offsets.partitions.values() if p.leader < 0]
@@ -89,15 +89,18 @@ def list_groups(connection: Connection, deadline: float) -> Groups:
         time.sleep(_PAUSE_SECONDS)
         connection = Connection(connection.cluster)
     name = connection.cluster.name
-    gaps = [f"{connection.gap(error)} A broker doesn't list the groups it coordinates." for error in listing.errors]
-    gaps += [f"refused: {OFFSETS_TOPIC}-{p} of cluster '{name}' has no leader to list its groups." for p in leaderless]
+    gaps = [f"{connection.gap(error)} A broker did not list its groups." for error in listing.errors]
+    gaps += [
+        f"refused: {OFFSETS_TOPIC}-{p} of cluster '{name}' has no leader; its groups are unknown." for p in leaderless
+    ]
     return Groups(protocols, {} if gaps else _streams_groups(connection.cluster), sorted(set(gaps)))
 
 
 def _streams_groups(cluster: KafkaCluster) -> dict[str, str]:
-    """Groups of the protocol that is Kafka Streams' own (KIP-1071), which confluent-kafka leaves out of its listings.
+    """Groups of the Kafka Streams protocol (KIP-1071), which confluent-kafka leaves out of its listings.
 
-    Where they can't be had it is no gap: of those that commit the history tells, and that nobody listed them.
+    If they cannot be listed there is no gap: `__consumer_offsets` shows those that commit, and that they were not
+    listed.
     """
     try:
         with second_client(cluster) as client:
@@ -110,7 +113,7 @@ def _streams_groups(cluster: KafkaCluster) -> dict[str, str]:
 def ask_groups(
     cluster: str, groups: list[str], ask: Ask, read: Read, deadline: float
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Answers by group, and gaps by group. Who is asked again is waited for with patience."""
+    """Details and gaps by group. A second attempt has a longer timeout."""
     answers: dict[str, Any] = {}
     gaps: dict[str, str] = {}
     died: set[str] = set()
@@ -151,12 +154,13 @@ def _may_pass(error: KafkaError | KafkaException) -> bool:
 
 
 def _in_child(work: Callable[[], Any], seconds: int) -> Any:
-    """What the work returns, done in a forked process; None when that died or is stuck after these seconds."""
+    """Result of the work in a forked process; None if that died, or is stuck after these seconds."""
     fork = multiprocessing.get_context("fork")
     receiving, sending = fork.Pipe(duplex=False)
 
     def run() -> None:
-        gc.disable()  # to look for garbage is to touch, and so to copy, all of the parent's memory
+        """Runs the work in the child."""
+        gc.disable()  # a garbage collection touches, and so copies, all of the parent's memory
         sending.send(work())
 
     child = fork.Process(target=run, daemon=True)

@@ -1,9 +1,9 @@
-"""Members of a classic consumer group, out of the value that its coordinator writes to `__consumer_offsets`.
+"""Members of a classic consumer group, from the value that its coordinator writes to `__consumer_offsets`.
 
-Layout: Kafka's GroupMetadataValue.json, versions 0 to 3 (brokers write 3; 4 only once all of them know it): version,
-protocol type, generation, protocol, leader, from 2 on the time of the state, then the members: id, from 3 on the static
-name, client id, host, from 1 on the rebalance timeout (the client's max.poll.interval.ms), session timeout,
-subscription, assignment. That one is the protocol type's own; of type `consumer` it begins with its version and the
+Layout: Kafka's GroupMetadataValue.json, versions 0 to 3 (brokers write 3; 4 only when all of them support it):
+version, protocol type, generation, protocol, leader, since 2 the time of the state, then the members: id, since 3
+the static name, client id, host, since 1 the rebalance timeout (the client's max.poll.interval.ms), session timeout,
+subscription, assignment. The assignment depends on the protocol type; for `consumer` it has its version, and the
 topics with their partitions.
 """
 
@@ -18,7 +18,7 @@ _CONSUMER = "consumer"
 
 
 def group_members(value: bytes) -> list[dict[str, Any]] | None:
-    """Who is in the group, by member id; None where the value is of another layout or cut short."""
+    """Members of the group, by member id; None if the value has another layout or is truncated."""
     try:
         read = _Reader(value)
         version = read.number("h")
@@ -50,7 +50,7 @@ def _member(read: _Reader, version: int, *, is_consumer: bool) -> dict[str, Any]
 
 
 def _assignment(value: bytes) -> dict[str, list[int]] | None:
-    """Partitions by topic; None where it can't be read: the member may have some all the same."""
+    """Partitions by topic; None if unreadable: the member may have some nevertheless."""
     if not value:
         return {}
     try:
@@ -67,19 +67,23 @@ class _Reader:
     at: int = 0
 
     def number(self, kind: str) -> int:
+        """The next integer."""
         (number,) = struct.unpack_from(f">{kind}", self.data, self.at)
         self.at += struct.calcsize(kind)
         return int(number)
 
     def text(self) -> str | None:
+        """The next string; None: null."""
         length = self.number("h")
         return None if length < 0 else self._take(length).decode()
 
     def numbers(self) -> list[int]:
+        """The next array of integers."""
         count = self.number("i")
         return list(struct.unpack(f">{max(count, 0)}i", self._take(4 * max(count, 0))))
 
     def blob(self) -> bytes:
+        """The next byte array."""
         return self._take(max(self.number("i"), 0))
 
     def _take(self, length: int) -> bytes:

@@ -1,7 +1,7 @@
-"""Consumer groups of Kafka clusters, of the classic and of the newer protocol: state, members, hosts, assignments.
+"""Consumer groups of Kafka clusters, of the classic and the newer protocol: state, members, hosts, and assignments.
 
-Reads: ListGroups and DescribeGroups, by coordinator. Needs: Describe on the cluster or on the groups. Can't see:
-consumers that assign partitions themselves and commit nothing; members of groups of Kafka Streams' own protocol; share
+Reads: ListGroups and DescribeGroups, by coordinator. Needs: Describe on the cluster or on the groups. Limitations: no
+consumers with manual assignment that commit nothing, no members of groups of the Kafka Streams protocol, and no share
 groups, which commit no offsets.
 """
 
@@ -26,11 +26,12 @@ from spark_apps.sources.kafka_coordinators import PATIENCE_SECONDS, ask_groups, 
 
 
 class GroupsReader(ClusterReader):
-    """See the module."""
+    """Reads the groups of a cluster; see the module."""
 
     only_present = "a cluster's list of groups"
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        """Groups of one cluster."""
         name = connection.cluster.name
         known = {"cluster": name, "observed_at": datetime.now(UTC), "resource": name}
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -46,15 +47,17 @@ class GroupsReader(ClusterReader):
 
 
 class KafkaGroups(ClusterSource):
-    """Spark data source `kafka_groups`. A cluster without groups is one row without a group."""
+    """Spark data source `kafka_groups`. A cluster without groups gives one row without a group."""
 
     reader_type = GroupsReader
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "kafka_groups"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "cluster string, group_id string, protocol string, state string, assignor string,"
             " members array<struct<member_id: string, client_id: string, host: string,"

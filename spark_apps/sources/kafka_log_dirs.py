@@ -1,11 +1,12 @@
-"""Log directories of brokers, the size of every replica in them, and what is moved between brokers. Kinds of rows:
+"""Log directories of brokers, the size of every replica in them, and reassignments. Kinds of rows:
 
-`log_dir`: the directory, the size of its volume and what is free on it (Kafka 3.3 or newer). `replica`: topic,
-partition, bytes, how far it is behind the log's end, and whether it is a future replica, which moves here from another
-directory. `reassignment` and `broker`: see `kafka_reassignments`, which are asked over the same connection.
+`log_dir`: the directory, the size of its volume and the usable bytes (Kafka 3.3 or newer). `replica`: topic,
+partition, bytes, lag behind the log end, and whether it is a future replica, which is being moved here from another
+log directory. `reassignment` and `broker`: see `kafka_reassignments`, which uses the same connection.
 
-Reads: DescribeLogDirs, one per broker, asked through kafka-python, as confluent-kafka has no such call. Needs: Describe
-on the cluster. Can't see: brokers that are down, clusters whose way to log in only confluent-kafka knows; a gap each.
+Reads: DescribeLogDirs, one per broker, through kafka-python, because confluent-kafka does not have that call. Needs:
+Describe on the cluster. Limitations: brokers that are down, and clusters with an authentication that only
+confluent-kafka supports, give a gap each.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ _FORBIDDEN = KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
 class LogDirsReader(ClusterReader):
-    """See the module."""
+    """Reads the log directories of a cluster; see the module."""
 
     only_present = "a broker's list of log dirs"
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        """Log directories, replicas, and reassignments of one cluster."""
         name = connection.cluster.name
-        metadata = connection.metadata()  # fails early where the cluster is down
+        metadata = connection.metadata()  # fails early if the cluster is down
         partitions = (p for topic in metadata.topics.values() for p in topic.partitions.values())
-        # A broker that is down is none of the cluster's, but still has replicas.
+        # A broker that is down is not listed by the cluster, but still has replicas.
         for down in sorted({broker for p in partitions for broker in p.replicas} - metadata.brokers.keys()):
             gap = f"refused: broker {down} of cluster '{name}' is down."
             yield from self.batches([self.gap_row(name, _resource(name, down), gap)])
         try:
             client = second_client(connection.cluster)
         except CannotAsk as error:
-            gap = f"refused: kafka-python, which is asked for log dirs, can't reach cluster '{name}': {line(error)}."
+            gap = f"refused: kafka-python (for DescribeLogDirs) cannot connect to cluster '{name}': {line(error)}."
             yield from self.batches([self.gap_row(name, f"{name} log dirs", gap)])
             return
         with client:
@@ -60,12 +62,12 @@ class LogDirsReader(ClusterReader):
         try:
             [answer] = client.describe_log_dirs(brokers=[broker])
         except (PythonKafkaError, OSError) as error:
-            gap = f"refused: broker {broker} of cluster '{name}' doesn't tell its log dirs: {line(error)}."
+            gap = f"refused: broker {broker} of cluster '{name}' did not report its log dirs: {line(error)}."
             yield from self.batches([self.gap_row(name, resource, gap)])
             return
         moves.note(broker, answer["log_dirs"])
         known = {"cluster": name, "broker": broker, "observed_at": datetime.now(UTC), "resource": resource}
-        if not answer["log_dirs"]:  # a broker has one at least; the error itself is lost on the way
+        if not answer["log_dirs"]:  # every broker has at least one; kafka-python does not return the error itself
             yield from self.batches([known | {"gap": connection.gap(_FORBIDDEN)}])
         for log_dir in answer["log_dirs"]:
             yield from self._log_dir(known | {"log_dir": log_dir["log_dir"]}, log_dir)
@@ -95,9 +97,11 @@ class KafkaLogDirs(ClusterSource):
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "kafka_log_dirs"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "cluster string, kind string, broker int, log_dir string, total_bytes bigint, usable_bytes bigint,"
             " topic string, partition int, size_bytes bigint, offset_lag bigint, is_future boolean,"
@@ -112,5 +116,5 @@ def _resource(cluster: str, broker: int) -> str:
 
 
 def _known(value: int | None) -> int | None:
-    """-1: the broker is older than that field."""
+    """The value; null for -1: the broker is too old to report it."""
     return value if value is not None and value >= 0 else None

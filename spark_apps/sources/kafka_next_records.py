@@ -1,9 +1,10 @@
-"""What a reader that stands still would get next: the first records that `read_committed` gives from an offset on.
+"""The next records of a consumer that is stuck: the first ones that `read_committed` returns from an offset on.
 
-Offsets by time can't tell a transaction's marker or an aborted record from one that can be read, and one record dated
-ahead hides when all behind it came. So a few records are read where it matters. It joins no group and commits nothing.
+Offsets by time cannot distinguish a transaction marker or an aborted record from a readable one, and one record
+dated in the future hides when all records after it arrived. So a few records are read where it matters, without
+joining a group or committing.
 
-Can't see: topics without the right to Read, which are left out of the answer.
+Limitations: topics without the Read permission are left out of the result.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, Kaf
 from spark_apps.sources.kafka_client import SILENT, Connection
 
 RECORDS = 100
-"""Of a place, so that it shows whether they are stamped as they come or with the time of what they are about."""
+"""Records per position, enough to see whether timestamps are append times or event times."""
 JUMP_MS, JUMPING_SHARE = 60_000, 0.1
-"""Clocks of producers differ by less, and a clock that is wrong makes fewer jumps."""
+"""Clocks of producers differ by less, and a wrong clock causes fewer jumps."""
 AT_ONCE = 100
-"""Places that are read side by side."""
+"""Positions that are read concurrently."""
 STALLED_SECONDS = 3.0
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
@@ -31,22 +32,23 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Next:
-    """The first record that can be read from a place on, and when it was appended by its time and those behind it."""
+    """The first readable record from a position on, and when it was appended, by its timestamp and those after it."""
 
     offset: int
     timestamp_ms: int
     read_end: int
-    """Behind the last record that was read."""
+    """Offset after the last record that was read."""
 
 
 @dataclass
 class _Read:
     records: list[tuple[int, int]] = field(default_factory=list)
     is_appended: bool = False
-    """The broker's clock, and not a producer's."""
+    """Whether the timestamp is the broker's rather than a producer's."""
     is_done: bool = False
 
     def add(self, message: Message) -> None:
+        """Adds a record."""
         kind, timestamp_ms = message.timestamp()
         self.is_appended = kind == TIMESTAMP_LOG_APPEND_TIME
         self.records.append((message.offset() or 0, timestamp_ms))
@@ -54,6 +56,7 @@ class _Read:
 
     @property
     def next(self) -> Next | None:
+        """The next record; None if there is none."""
         if not self.records:
             return None
         times = [timestamp_ms for _, timestamp_ms in self.records]
@@ -62,19 +65,19 @@ class _Read:
 
 
 def appended_ms(times: Sequence[int]) -> int:
-    """When the first of these records was appended, by what their producers say.
+    """When the first of these records was appended, by producer timestamps.
 
-    Times in order are those at which they came; of the first three the middle one counts, as one clock may be wrong.
-    Times that jump back and forth are those of events: then the latest is nearest to when they came.
+    Ascending timestamps are append times; of the first three the middle one counts, because one clock may be wrong.
+    Timestamps that jump back and forth are event times: then the latest is the closest to the append time.
     """
     back = sum(later < earlier - JUMP_MS for earlier, later in pairwise(times))
     return max(times) if back > max(2, len(times) * JUMPING_SHARE) else median_low(times[:3])
 
 
 def next_records(connection: Connection, places: Sequence[Place], deadline: float) -> dict[Place, Next | None]:
-    """By place: the next record, or None where there is none up to the log's last stable offset. Each partition once.
+    """By position: the next record, or None if there is none up to the last stable offset. Each partition once.
 
-    What isn't answered by the deadline (of time.monotonic) is left out.
+    Positions without a response by the deadline (of time.monotonic) are left out.
     """
     found: dict[Place, Next | None] = {}
     consumer = Consumer(
@@ -96,7 +99,7 @@ def next_records(connection: Connection, places: Sequence[Place], deadline: floa
         for n in range(0, len(places), AT_ONCE):
             found |= _read(consumer, places[n : n + AT_ONCE], deadline)
     except KafkaException:
-        pass  # what was found stands
+        pass  # partial results are kept
     finally:
         consumer.close()
     return found
@@ -106,15 +109,15 @@ def _read(consumer: Consumer, places: Sequence[Place], deadline: float) -> dict[
     reads = {(topic, partition): _Read() for topic, partition, _ in places}
     refused = set()
     consumer.assign([TopicPartition(*place) for place in places])
-    heard = time.monotonic()
+    last_response = time.monotonic()
     while not all(read.is_done for read in reads.values()):
         now = time.monotonic()
-        if now > deadline or now - heard > STALLED_SECONDS:
+        if now > deadline or now - last_response > STALLED_SECONDS:
             break
         messages = consumer.consume(num_messages=1000, timeout=0.05)
         for message in messages:
             key, error = (message.topic() or "", message.partition() or 0), message.error()
-            heard = now
+            last_response = now
             if key not in reads or reads[key].is_done:
                 continue
             if error is None:

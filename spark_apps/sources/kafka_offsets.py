@@ -1,17 +1,17 @@
-"""Offsets of Kafka clusters: what groups have committed, and where the logs start and end. Two kinds of rows:
+"""Offsets of Kafka clusters: committed offsets of groups, and the start and end of logs. Two kinds of rows:
 
-`committed`: group, topic, partition, committed_offset. `log`: topic, partition and its offsets: start, end, last stable
-(below it no transaction is open), and the log end at `from`, at `to` and RECENT_SECONDS before it, found by timestamp.
-Committed offsets are read first, so that a lag is overstated, never negative. `as_of` is `to`, or the time of the read
-when that is earlier: the time that the row's figures at `to` stand for.
+`committed`: group, topic, partition, committed_offset. `log`: topic, partition, and its offsets: start, end, last
+stable (no transaction is open below it), and the log end at `from`, at `to`, and RECENT_SECONDS before it, found by
+timestamp. Committed offsets are read first, so that lag is overstated, never negative. `as_of` is `to`, or the time
+of the read if that is earlier: the time for which the row's values at `to` are valid.
 
-What the warehouse knows isn't asked: the end at `from` is that at the end of the hour before, and a log whose end is
-where it was an hour ago has had it all the time.
+Data that the warehouse has is not requested: the end at `from` is that at the end of the previous hour, and a log
+with the same end as an hour ago had it all the time.
 
-Reads: ListGroups, OffsetFetch (one per group), ListOffsets (two per 200 partitions, three or four more per 200 that got
-records); metrics.partition_hourly of the hour before. Needs: Describe on topics and groups. Can't see: partitions
-without a leader (a gap row each), offsets by time where producers' clocks are wrong, a topic that was deleted, made
-again and filled beyond its old end within the hour.
+Reads: ListGroups, OffsetFetch (one per group), ListOffsets (two per 200 partitions, three or four more per 200 that
+received records); metrics.partition_hourly of the hour before. Needs: Describe on topics and groups. Limitations: a
+gap row for each partition without a leader; wrong offsets by time where producer timestamps are wrong; a topic that
+was deleted, recreated, and filled beyond its old end within the hour is not recognized.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ _KNOWN = """
 
 @dataclass(frozen=True)
 class _Known:
-    """What the hour before tells of logs: their ends when the asked hour began; where they ended, and the last stable
-    offset, when they were asked last."""
+    """Data of the previous hour: log ends at the start of this hour, and log ends and last stable offsets when last
+    queried."""
 
     first: dict[tuple[str, int], int]
     end: dict[tuple[str, int], int]
@@ -68,19 +68,20 @@ class _Known:
 
 
 class _Asker:
-    """Asks a cluster for offsets: quickly for as long as all partitions answer, then with patience for each."""
+    """Requests offsets from a cluster: in bulk for as long as all partitions respond, then with a timeout for each."""
 
     def __init__(self, connection: Connection, readers: OffsetReaders, *, is_whole: bool) -> None:
         self.failed: dict[tuple[str, int], BaseException] = {}
         self._connection, self._readers, self._is_whole = connection, readers, is_whole
 
     def ask(self, specs: Specs) -> dict[str, dict[tuple[str, int], int]]:
-        """Offsets by name of spec, but of partitions that failed, now or before: a silent leader is waited for once."""
+        """Offsets by name of spec, without partitions that failed now or before: a leader without response is waited
+        for once."""
         if self._is_whole and (found := self._readers.ask(specs)):
             return found
         self._is_whole, found = False, {}
         for name, (at, committed_only, keys) in specs.items():
-            spec = OffsetSpec.for_timestamp(at)  # Kafka's protocol has the log's ends as times before 0
+            spec = OffsetSpec.for_timestamp(at)  # Kafka's protocol represents log start and end as negative times
             asked = dict.fromkeys((key for key in keys if key not in self.failed), spec)
             answers = list_offsets(self._connection, asked, committed_only=committed_only)
             self.failed |= {key: answer for key, answer in answers.items() if isinstance(answer, BaseException)}
@@ -89,10 +90,14 @@ class _Asker:
 
 
 class OffsetsReader(ClusterReader):
-    """See the module. Options `from`, `to`: epoch milliseconds; `warehouse`: its address, empty: that of the task's
-    environment; absent: all is asked."""
+    """Reads the offsets of a cluster; see the module.
+
+    Options `from`, `to`: epoch milliseconds; `warehouse`: its address, empty: from the task's environment; absent: all
+    offsets are requested.
+    """
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        """Committed offsets and logs of one cluster."""
         now_ms = int(time.time() * 1000)
         self.to_ms = min(int(self.options["to"]), now_ms)
         self.read_at, self.as_of = _utc(now_ms), _utc(self.to_ms)
@@ -164,11 +169,11 @@ class OffsetsReader(ClusterReader):
         self, name: str, keys: list[tuple[str, int]], found: dict[str, dict[tuple[str, int], int]]
     ) -> Iterator[pa.RecordBatch]:
         end = found["log_end_offset"]
-        # Not asked, or no record at or after that time: the log ended there already.
+        # Not requested, or no record at or after that time: the log ended there already.
         columns = {
             column: [o if (o := of.get(key, -1)) >= 0 else end[key] for key in keys] for column, of in found.items()
         }
-        # It was asked for after the end: above it no transaction was open below that end.
+        # It was requested after the end: no transaction above it was open below that end.
         columns["last_stable_offset"] = list(map(min, columns["last_stable_offset"], columns["log_end_offset"]))
         where = {"topic": [key[0] for key in keys], "partition": [key[1] for key in keys]}
         yield from self._columns(len(keys), {"cluster": name, "resource": name, "kind": "log"} | where | columns)
@@ -177,10 +182,10 @@ class OffsetsReader(ClusterReader):
         if "warehouse" not in self.options:
             return _Known({}, {}, {})
         begin, recent = (_utc(int(ms)).isoformat() for ms in (self.options["from"], self._recent_ms))
-        told = query_in_task(_KNOWN, (cluster, begin, recent), self.options["warehouse"] or None).to_pydict()
-        places = list(zip(told["topic"], told["partition"], strict=True))
+        found = query_in_task(_KNOWN, (cluster, begin, recent), self.options["warehouse"] or None).to_pydict()
+        places = list(zip(found["topic"], found["partition"], strict=True))
         first, end, stable = (
-            {place: offset for place, offset in zip(places, told[column], strict=True) if offset is not None}
+            {place: offset for place, offset in zip(places, found[column], strict=True) if offset is not None}
             for column in ("first", "ended", "stable")
         )
         return _Known(first, end, stable)
@@ -190,7 +195,7 @@ class OffsetsReader(ClusterReader):
         return self.to_ms - RECENT_SECONDS * 1000
 
     def _columns(self, rows: int, columns: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Columns as in `batch_of`. No rows: one that only says that it was answered."""
+        """Columns as in `batch_of`. Without rows: one row, which shows that there was a response."""
         columns = self._with_clock(columns)
         if rows == 0:
             answered = {name: value for name, value in columns.items() if not isinstance(value, list)}
@@ -206,9 +211,11 @@ class KafkaOffsets(ClusterSource):
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "kafka_offsets"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "cluster string, kind string, group_id string, topic string, partition int, committed_offset bigint,"
             " log_start_offset bigint, log_end_offset bigint, last_stable_offset bigint, offset_at_from bigint,"
@@ -232,7 +239,7 @@ def _fetch(connection: Connection, groups: list[str], seconds: int) -> dict[str,
 
 
 def _fetched(group: ConsumerGroupTopicPartitions) -> list[tuple[str, int, int | None, str | None]]:
-    """Topic, partition, offset, error; an invalid offset without an error is a place without a commit."""
+    """Topic, partition, offset, error; an invalid offset without an error means that nothing is committed."""
     return [
         (tp.topic, tp.partition, None, tp.error.str()) if tp.error else (tp.topic, tp.partition, tp.offset, None)
         for tp in group.topic_partitions or ()

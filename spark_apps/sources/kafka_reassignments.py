@@ -1,12 +1,12 @@
-"""Reassignments that run in a cluster, and the throttles that its brokers have: rows of the source `kafka_log_dirs`.
+"""Reassignments in progress, and replication throttles of brokers: rows of the source `kafka_log_dirs`.
 
-`reassignment`: a partition that is being moved, with the brokers it goes to and comes from, and what is left to copy by
-the sizes of its replicas. `broker`: how many replicas are being added to it, and the throttles of replication that are
-set on it, `{}` if none.
+`reassignment`: a partition that is being reassigned, with its adding and removing replicas, and the bytes left to
+copy by the sizes of its replicas. `broker`: the number of replicas that are being added to it, and the replication
+throttles that are set on it, `{}` if none.
 
-Reads: ListPartitionReassignments (Kafka 2.4 or newer), one per cluster, and DescribeConfigs of four settings, one per
-broker. Needs: Describe on the cluster; DescribeConfigs on it for the throttles. Can't see: throttles of brokers that
-are down or silent. What can't be had is null, and a gap.
+Reads: ListPartitionReassignments (Kafka 2.4 or newer), one per cluster, and DescribeConfigs of four settings, one
+per broker. Needs: Describe on the cluster; DescribeConfigs on it for the throttles. Limitations: no throttles of
+brokers that are down or do not respond. Data that could not be read is null, with a gap.
 """
 
 from __future__ import annotations
@@ -28,37 +28,38 @@ THROTTLES = (
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
 _EVERY_BROKER_HAS = "num.io.threads"
-"""Asked along with the throttles: kafka-python loses a refusal, and a broker without throttles would look the same."""
+"""Requested with the throttles: kafka-python hides a denied request, which would look like a broker without
+throttles."""
 
 
 class Reassignments:
-    """What is being reassigned in a cluster, and what of it lies on which broker."""
+    """Reassignments in progress in a cluster, and the sizes of their replicas by broker."""
 
     def __init__(self, connection: Connection, client: KafkaAdminClient) -> None:
         self.connection, self.client = connection, client
         self.name = connection.cluster.name
         self.observed_at = datetime.now(UTC)
         self.running: dict[Any, dict[str, list[int]]] | None = None
-        """By partition; None: it wasn't told."""
+        """By partition; None: not reported."""
         self.gap: str | None = None
         self.sizes: dict[tuple[str, int], dict[int, int]] = {}
-        """Of partitions that are being moved, by broker."""
+        """Sizes of partitions that are being reassigned, by broker."""
         self.answering: set[int] = set()
-        self.told: set[int] = set()
-        """Brokers that told all their log directories: what isn't there they don't have."""
+        self.complete: set[int] = set()
+        """Brokers that reported all their log directories: a replica that is not listed there does not exist."""
         try:
             self.running = client.list_partition_reassignments()
             self.sizes = {(p.topic, p.partition): {} for p in self.running}
         except ClusterAuthorizationFailedError:
-            self.gap = f"refused: cluster '{self.name}' doesn't allow it; grant Describe on the cluster."
+            self.gap = f"refused: cluster '{self.name}' denied access; grant Describe on the cluster."
         except (KafkaError, OSError) as error:
-            self.gap = f"refused: cluster '{self.name}' doesn't list its reassignments: {line(error)}."
+            self.gap = f"refused: cluster '{self.name}' did not list its reassignments: {line(error)}."
 
     def note(self, broker: int, log_dirs: list[Mapping[str, Any]]) -> None:
-        """Takes the sizes out of a broker's answer to DescribeLogDirs."""
+        """Adds the sizes from a broker's response to DescribeLogDirs."""
         self.answering.add(broker)
         if log_dirs and not any(log_dir["error_code"] for log_dir in log_dirs):
-            self.told.add(broker)
+            self.complete.add(broker)
         if not self.sizes:
             return
         for topic in (topic for log_dir in log_dirs for topic in log_dir["topics"]):
@@ -68,7 +69,7 @@ class Reassignments:
                     held[broker] = replica["partition_size"]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Of each partition that is moved, and of each broker that answers or gets replicas."""
+        """One row per partition that is being reassigned, and per broker that responds or gets replicas."""
         resource = f"{self.name} reassignments"
         if self.gap:
             yield {"cluster": self.name, "resource": resource, "gap": self.gap}
@@ -87,36 +88,36 @@ class Reassignments:
             yield row | (_throttles(self.connection, self.client, broker) if broker in self.answering else {})
 
     def _left(self, held: Mapping[int, int], replicas: list[int], adding: list[int]) -> dict[str, int | None]:
-        """Null where a broker that it depends on didn't tell."""
+        """Sizes in bytes; null if a broker that they depend on did not report them."""
         whole = max((held[broker] for broker in replicas if broker in held and broker not in adding), default=None)
-        copied = [held.get(broker, 0 if broker in self.told else None) for broker in adding]
+        copied = [held.get(broker, 0 if broker in self.complete else None) for broker in adding]
         sizes = [size for size in copied if size is not None]
-        is_told = len(sizes) == len(copied)
+        is_known = len(sizes) == len(copied)
         return {
             "partition_bytes": whole,
-            "copied_bytes": sum(sizes) if is_told else None,
-            "left_bytes": sum(max(whole - size, 0) for size in sizes) if is_told and whole is not None else None,
+            "copied_bytes": sum(sizes) if is_known else None,
+            "left_bytes": sum(max(whole - size, 0) for size in sizes) if is_known and whole is not None else None,
         }
 
 
 def _throttles(connection: Connection, client: KafkaAdminClient, broker: int) -> dict[str, Any]:
-    """`throttles`, or the `gap`."""
+    """The broker's `throttles` as JSON, or the `gap`."""
     name = connection.cluster.name
     wanted = ConfigResource(ConfigResourceType.BROKER, str(broker), [*THROTTLES, _EVERY_BROKER_HAS])
     try:
-        told = client.describe_configs([wanted], config_filter="all")["broker"][str(broker)]
+        configs = client.describe_configs([wanted], config_filter="all")["broker"][str(broker)]
     except (KafkaError, OSError) as error:
-        return {"gap": f"refused: broker {broker} of cluster '{name}' doesn't tell its throttles: {line(error)}."}
-    if _EVERY_BROKER_HAS not in told:
-        return {"gap": f"refused: cluster '{name}' doesn't allow it; grant DescribeConfigs on the cluster."}
+        return {"gap": f"refused: broker {broker} of cluster '{name}' did not report its throttles: {line(error)}."}
+    if _EVERY_BROKER_HAS not in configs:
+        return {"gap": f"refused: cluster '{name}' denied access; grant DescribeConfigs on the cluster."}
     throttles = {
-        throttle: {"value": told[throttle]["value"], "source": told[throttle]["config_source"].lower()}
+        throttle: {"value": configs[throttle]["value"], "source": configs[throttle]["config_source"].lower()}
         for throttle in THROTTLES
-        if throttle in told and "dynamic" in told[throttle]["config_source"].lower()
+        if throttle in configs and "dynamic" in configs[throttle]["config_source"].lower()
     }
     return {"throttles": json.dumps(throttles)}
 
 
 def line(error: BaseException) -> str:
-    """An error in one line, without its full stop."""
+    """An error in one line, without a trailing period."""
     return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")

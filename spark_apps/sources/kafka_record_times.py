@@ -1,15 +1,15 @@
-"""When records were written: the timestamp of the record at an offset, found by asking for offsets by time.
+"""Timestamps of records at given offsets, found by requesting offsets by time.
 
-`record_times(wanted)` adds `record_at` to rows of (cluster, topic, partition, offset, stands). It halves the span of
-time until the answer is that very record, or the span is a second wide; what is left is interpolated between its two
-ends, `earliest_at` and `latest_at`, and a place that can't be bracketed stays null. That takes Describe on the topic
-and some 20 requests per 1,000 places, within BUDGET_SECONDS.
+`record_times(wanted)` adds `record_at` to rows of (cluster, topic, partition, offset, stands). It bisects the time
+span until the response is that record, or the span is a second long; the rest is interpolated between its two ends,
+`earliest_at` and `latest_at`, and a position without bounds stays null. That needs Describe on the topic and some 20
+requests per 1,000 positions, within BUDGET_SECONDS.
 
-Where a reader `stands`, its next records are read as well (`kafka_next_records`, with the right to Read):
-`next_offset` is the first that a reader of committed records can have, -1 where there is none, null where nobody knows;
-`read_end` is how far was read.
+Where a consumer `stands` (is stuck), its next records are read as well (`kafka_next_records`, with the Read
+permission): `next_offset` is the first one readable with read_committed, -1: none, null: unknown; `read_end` is the
+offset up to which records were read.
 
-Can't see: true ages where all producers' clocks are wrong.
+Limitations: ages are wrong where all producer timestamps are wrong.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spark_apps.sources.kafka_client import Answer, Connection, cluster_named, l
 from spark_apps.sources.kafka_next_records import Next, Place, next_records
 
 BUDGET_SECONDS = 30
-"""As long as Kafka's own clients wait for one answer; what needs no more requests is done in a second."""
+"""As long as Kafka's own clients wait for one response; without further requests it takes a second."""
 _CLOSE_ENOUGH_MS = 1000
 _SCHEMA = (
     "cluster string, topic string, partition int, offset bigint, record_at timestamp, earliest_at timestamp,"
@@ -52,11 +52,11 @@ _ARROW = pa.schema(
     ]
 )
 NOTHING = -1
-"""`next_offset` where nothing can be read."""
+"""`next_offset` if no record is readable."""
 
 
 def record_times(wanted: DataFrame) -> DataFrame:
-    """Rows (cluster, topic, partition, offset) with `record_at`, `resource` and `gap`; a task per cluster."""
+    """Rows (cluster, topic, partition, offset) with `record_at`, `resource`, and `gap`; one task per cluster."""
     place = ["cluster", "topic", "partition", "offset"]
     places = wanted.groupBy(*place).agg(f.bool_or("stands").alias("stands")).repartition("cluster")
     return places.mapInArrow(_answer_batches, _SCHEMA)
@@ -86,7 +86,7 @@ def _answer_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 
 @dataclass(frozen=True)
 class _Time:
-    """Milliseconds of a record: where it is put, and between which it lies."""
+    """Time of a record in milliseconds: an estimate, and its bounds."""
 
     at: float
     earliest: float
@@ -95,14 +95,16 @@ class _Time:
     read_end: int | None = None
 
     def columns(self) -> dict[str, int | None]:
+        """Columns of the result."""
         named = {"record_at": self.at, "earliest_at": self.earliest, "latest_at": self.latest}
         offsets = {"next_offset": self.next_offset, "read_end": self.read_end}
         return offsets | {column: int(ms * 1000) for column, ms in named.items()}
 
     def read(self, offset: int, found: Next | None) -> _Time:
-        """By what a reader got from `offset` on: no later than its record says, as an earlier one may be dated ahead.
+        """Corrected by the records read from `offset` on: not later than its record's timestamp, as an earlier one
+        may be dated in the future.
 
-        Where that one is behind others that can't be read, its own time counts.
+        If the first readable record comes after unreadable ones, its own timestamp counts.
         """
         if found is None:
             return replace(self, next_offset=NOTHING)
@@ -114,28 +116,30 @@ class _Time:
 
 @dataclass
 class _Bracket:
-    """The record lies between two known ones: `low` at or before it, `high` behind it (or the log's end, now)."""
+    """The record is between two known ones: `low` at or before it, `high` after it (or the log end, now)."""
 
     low: Answer
     high: Answer
 
     @property
     def is_close(self) -> bool:
+        """Whether the span is short enough."""
         return self.high.timestamp_ms - self.low.timestamp_ms <= _CLOSE_ENOUGH_MS
 
     @property
     def middle_ms(self) -> int:
+        """Time to request next."""
         return (self.low.timestamp_ms + self.high.timestamp_ms) // 2
 
     def narrow(self, offset: int, answer: Answer) -> None:
-        """Learns the first record at or after `middle_ms`."""
+        """Narrows the span by the first record at or after `middle_ms`."""
         if 0 <= answer.offset <= offset:
             self.low = answer
         else:
             self.high = Answer(answer.offset if answer.offset >= 0 else self.high.offset, self.middle_ms)
 
     def time_of(self, offset: int) -> _Time:
-        """Exact where the record was met, else by its place between the two ends."""
+        """Exact if the record was found, otherwise interpolated between the two ends."""
         if offset == self.low.offset:
             return _Time(self.low.timestamp_ms, self.low.timestamp_ms, self.low.timestamp_ms)
         share = (offset - self.low.offset) / max(self.high.offset - self.low.offset, 1)
@@ -144,7 +148,7 @@ class _Bracket:
 
 
 def _times(cluster: str, places: list[Place], standing: list[Place]) -> tuple[dict[Place, _Time], str | None]:
-    """Times by place, and the gap where the cluster didn't answer."""
+    """Times by position, and the gap if the cluster did not respond."""
     try:
         connection = Connection(cluster_named(cluster))
     except StreamwardenError as error:
@@ -165,14 +169,14 @@ def _search(connection: Connection, places: list[Place]) -> dict[Place, _Time]:
     keys = {place[:2] for place in places}
     oldest = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.for_timestamp(0)))
     ends = list_offsets(connection, dict.fromkeys(keys, OffsetSpec.latest()))
-    deadline = time.monotonic() + BUDGET_SECONDS  # who is silent was waited for already
+    deadline = time.monotonic() + BUDGET_SECONDS  # leaders without a response were waited for already
     found: dict[Place, _Time] = {}
     searched: dict[Place, _Bracket] = {}
     for place in places:
         first, end = oldest.get(place[:2]), ends.get(place[:2])
         if not isinstance(first, Answer) or not isinstance(end, Answer) or not 0 <= first.offset <= end.offset:
             continue
-        if place[2] <= first.offset:  # retention has taken what was uncommitted before it
+        if place[2] <= first.offset:  # retention has deleted uncommitted records before it
             found[place] = _Time(first.timestamp_ms, first.timestamp_ms, first.timestamp_ms)
         elif place[2] < end.offset:
             searched[place] = _Bracket(first, Answer(end.offset, now_ms))
@@ -182,7 +186,7 @@ def _search(connection: Connection, places: list[Place]) -> dict[Place, _Time]:
             answers = list_offsets(connection, asked)
             for place in turn:
                 answer = answers.get(place[:2])
-                if not isinstance(answer, Answer):  # its leader went away: what is known so far must do
+                if not isinstance(answer, Answer):  # its leader is no longer available: what is known so far is used
                     found[place] = searched.pop(place).time_of(place[2])
                     continue
                 searched[place].narrow(place[2], answer)
@@ -192,7 +196,7 @@ def _search(connection: Connection, places: list[Place]) -> dict[Place, _Time]:
 
 
 def _turns(places: Iterable[Place]) -> list[list[Place]]:
-    """Lists in which each partition comes once, as in one request."""
+    """Lists with each partition once, as needed for one request."""
     turns: dict[int, list[Place]] = {}
     taken: Counter[tuple[str, int]] = Counter()
     for place in places:

@@ -1,6 +1,7 @@
-"""kafka-python, for what confluent-kafka has no call for: log directories, and groups of Kafka Streams' own protocol.
+"""kafka-python, for calls that confluent-kafka does not have: log directories, and groups of the Kafka Streams
+protocol.
 
-It is told librdkafka's properties in its own words; of some ways to log in it has none.
+librdkafka's properties are translated to its settings; some kinds of authentication have no equivalent.
 """
 
 from __future__ import annotations
@@ -42,27 +43,27 @@ _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class UnknownWay(Exception):
-    """A property of the client that decides how to log in, and that kafka-python has no like of."""
+    """A property for authentication that kafka-python has no equivalent of."""
 
 
 CannotAsk = (UnknownWay, KafkaError, OSError, ValueError, RuntimeError)
-"""What it raises when it is made or asked."""
+"""Errors when the client is created or used."""
 
 
 def second_client(cluster: KafkaCluster) -> KafkaAdminClient:
-    """A client to be closed. Raises what `CannotAsk` lists."""
+    """A client that the caller closes. Raises the errors of `CannotAsk`."""
     return KafkaAdminClient(**client_config(cluster.bootstrap_servers, cluster.client))
 
 
 def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """librdkafka's properties as kafka-python's settings; those that only tune the client are left out.
+    """librdkafka's properties as settings of kafka-python; those that only tune the client are left out.
 
     Raises:
-        UnknownWay: one of them says how to log in, and kafka-python has no like of it.
+        UnknownWay: a property for authentication has no equivalent in kafka-python.
     """
     decisive = {k: v for k, v in properties.items() if k.startswith(("sasl.", "ssl.", "security.", "enable.ssl."))}
     if strange := sorted(decisive.keys() - _PLAIN_PROPERTIES.keys() - _SSL_PROPERTIES):
-        raise UnknownWay(f"it has no like of {', '.join(strange)}")
+        raise UnknownWay(f"kafka-python has no equivalent of {', '.join(strange)}")
     settings: dict[str, Any] = {
         "bootstrap_servers": bootstrap_servers.split(","),
         "client_id": "streamwarden",
@@ -73,7 +74,7 @@ def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict
     protocol = settings["security_protocol"] = str(settings.get("security_protocol", "PLAINTEXT")).upper()
     mechanism = settings.get("sasl_mechanism", "GSSAPI")  # librdkafka's default
     if protocol.startswith("SASL") and mechanism not in _MECHANISMS:
-        raise UnknownWay(f"of sasl.mechanism it knows {', '.join(_MECHANISMS)}, not {mechanism}")
+        raise UnknownWay(f"kafka-python supports sasl.mechanism {', '.join(_MECHANISMS)}, not {mechanism}")
     if protocol.endswith("SSL"):
         settings["ssl_context"] = _ssl_context(properties)
     return settings
@@ -81,7 +82,7 @@ def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict
 
 def _ssl_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     place = properties.get("ssl.ca.location")
-    place = None if place == "probe" else place  # the system's
+    place = None if place == "probe" else place  # the system's CA certificates
     folder = place if place and Path(place).is_dir() else None
     context = ssl.create_default_context(
         cafile=None if folder else place, capath=folder, cadata=properties.get("ssl.ca.pem")

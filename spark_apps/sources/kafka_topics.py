@@ -1,12 +1,12 @@
-"""Topics, partitions, leaders, replicas and configurations of Kafka clusters: one row per topic, and one per broker.
+"""Topics, partitions, leaders, replicas, and configs of Kafka clusters: one row per topic, and one per broker.
 
-A broker is one that the cluster lists or that has replicas. One that has replicas and isn't listed is looked for once
-more, some seconds later: it may just have been restarted. So are leaders where none is named: one may just be elected,
-and a topic that is gone by then was being removed.
+A broker is one that the cluster lists or that has replicas. If one with replicas is not listed, metadata is
+requested again some seconds later, because it may have been restarted; also if a leader is missing, because an
+election may be in progress, and a topic that is missing then was being deleted.
 
 Reads: metadata, DescribeCluster for the racks, and DescribeConfigs, some requests per cluster. Needs: Describe on
-topics, and DescribeConfigs on them for `configs` (without it `configs` is null and a gap row says so). Can't see:
-topics that it may not describe; racks of brokers that aren't listed.
+topics, and DescribeConfigs on them for `configs` (without it `configs` is null and there is a gap row). Limitations:
+no topics without the Describe permission; no racks of brokers that are not listed.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ from spark_apps.sources.kafka_client import (
 )
 
 TOPICS_PER_REQUEST = 1000
-"""A broker writes some thirty settings of each: all of a large cluster's in one answer would outlast the time-out."""
+"""A topic has some thirty settings: all topics of a large cluster in one response would exceed the timeout."""
 LOOK_AGAIN_SECONDS = 20
-"""So long after the first look brokers that weren't listed, and leaders that weren't named, are looked for again."""
+"""Time between the two metadata requests, for brokers that were not listed and leaders that were missing."""
 
 
 class TopicsReader(ClusterReader):
-    """See the module."""
+    """Reads the topics and brokers of a cluster; see the module."""
 
     only_present = "a cluster's list of topics and brokers"
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        """Topics and brokers of one cluster."""
         name = connection.cluster.name
         now, started = datetime.now(UTC), time.monotonic()
         metadata = connection.metadata()
@@ -66,25 +67,26 @@ class TopicsReader(ClusterReader):
             }
             for topic_name, partitions in topics.items()
         ]
-        racks, untold = _racks(connection)
+        racks, rack_gap = _racks(connection)
         known = {"cluster": name, "observed_at": now, "resource": name}
         rows += [known | {"broker": broker, "host": host, "rack": racks.get(broker)} for broker, host in hosts.items()]
-        rows += [
-            self.gap_row(name, f"{name} {what}", gap) for what, gap in (("configs", refusal), ("racks", untold)) if gap
-        ]
+        gaps = (("configs", refusal), ("racks", rack_gap))
+        rows += [self.gap_row(name, f"{name} {what}", gap) for what, gap in gaps if gap]
         yield from self.batches(rows)
 
 
 class KafkaTopics(ClusterSource):
-    """Spark data source `kafka_topics`. Rows have a topic or a broker; `host` is null where it isn't listed."""
+    """Spark data source `kafka_topics`. Rows have a topic or a broker; `host` is null if the broker is not listed."""
 
     reader_type = TopicsReader
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "kafka_topics"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "cluster string, topic string,"
             " partitions array<struct<partition: int, leader: int, leader_error: string, replicas: array<int>,"
@@ -105,12 +107,12 @@ def _topics(metadata: ClusterMetadata) -> Topics:
 def _settled(
     connection: Connection, first: ClusterMetadata, topics: Topics, look_again_at: float
 ) -> tuple[Topics, dict[int, str | None]]:
-    """What was looked for once more where it lacked; and host by broker: null, it has replicas and isn't listed."""
+    """Topics after a second request where leaders or brokers were missing, and host by broker (null: not listed)."""
     listed = {broker.id: broker.host for broker in first.brokers.values()}
     unled = {name for name, partitions in topics.items() if any(p.leader < 0 for p in partitions)}
     if unled or not _holders(topics) <= listed.keys():
         time.sleep(max(0.0, look_again_at - time.monotonic()))
-        # Of one topic: all brokers, and not all topics again.
+        # With one topic the response has all brokers, without all topics again.
         second = connection.metadata("" if unled else next(iter(topics)))
         listed |= {broker.id: broker.host for broker in second.brokers.values()}
         topics = _with_leaders_of(_topics(second), topics, unled)
@@ -122,7 +124,7 @@ def _holders(topics: Topics) -> set[int]:
 
 
 def _with_leaders_of(second: Topics, first: Topics, unled: set[str]) -> Topics:
-    """Those of the first look; partitions that had no leader are as they were at the second."""
+    """Topics of the first response; partitions without a leader are as in the second."""
     there = {name: {p.id: p for p in second[name]} for name in unled & second.keys()}
     return {
         name: [there[name].get(p.id, p) if p.leader < 0 else p for p in partitions] if name in unled else partitions
@@ -132,17 +134,16 @@ def _with_leaders_of(second: Topics, first: Topics, unled: set[str]) -> Topics:
 
 
 def _racks(connection: Connection) -> tuple[dict[int, str | None], str | None]:
-    """Rack by broker (null: it has none), and the reason where they couldn't be had. Metadata as the client gives it
-    has none of them."""
+    """Rack by broker (null: none), and the gap if they could not be read; the client's metadata has no racks."""
     try:
-        told = connection.admin.describe_cluster(request_timeout=ANSWER_SECONDS).result()
+        cluster = connection.admin.describe_cluster(request_timeout=ANSWER_SECONDS).result()
     except KafkaException as error:
         return {}, connection.gap(error)
-    return {node.id: node.rack for node in told.nodes}, None
+    return {node.id: node.rack for node in cluster.nodes}, None
 
 
 def configs_of(connection: Connection, topics: list[str]) -> tuple[dict[str, dict[str, dict[str, Any]]], str | None]:
-    """Configs by topic, and the reason where some couldn't be had. Sensitive values come as null from the broker."""
+    """Configs by topic, and the gap if some could not be read. Brokers return sensitive values as null."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     refusal: str | None = None
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]

@@ -1,8 +1,8 @@
-"""Series in Prometheus' exposition format that are no attribute of one of the MBEANS, by dialect.
+"""Series in the Prometheus exposition format that are not attributes of MBEANS, by dialect.
 
-OpenTelemetry's names follow its semantic conventions for the JVM (https://opentelemetry.io/docs/specs/semconv/runtime/
-jvm-metrics), before 1.22 those under `process.runtime.jvm`. How they stand in Prometheus is up to who writes them: dots
-or underscores, with the unit and `_total` behind them or without.
+OpenTelemetry's names follow its semantic conventions for the JVM
+(https://opentelemetry.io/docs/specs/semconv/runtime/ jvm-metrics), before 1.22 those under `process.runtime.jvm`.
+Exporters convert them differently: dots or underscores, with or without the unit and `_total` as suffixes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Dialect = Literal["jmx", "rules", "jvm", "micrometer", "otel", "container", "nod
 DIALECTS: tuple[Dialect, ...] = ("jmx", "rules", "jvm", "micrometer", "otel", "container", "node")
 STARTED = "process_start_seconds"
 UPTIME = "process_uptime_ms"
-"""Readings beside METRICS: when the process (or machine) began, and how long it has run."""
+"""Readings besides METRICS: start time and uptime of the process (or host)."""
 RESIDENT = "resident_bytes"
 CONTAINER = {"periods_total": "cpu_periods_total", "throttled_periods_total": "throttled_periods_total"}
 """No MBean has these."""
@@ -25,7 +25,7 @@ CONTAINER = {"periods_total": "cpu_periods_total", "throttled_periods_total": "t
 
 @dataclass(frozen=True)
 class Series:
-    """A series that is no attribute of one of the MBEANS."""
+    """A series that is not an attribute of MBEANS."""
 
     dialect: Dialect
     name: str
@@ -35,9 +35,9 @@ class Series:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label of the series → our label."""
     parts: tuple[str, ...] = ()
-    """Labels beside those that tell the series apart which are added up, as in MBean."""
+    """Labels besides those that distinguish the series to add up, as in MBean."""
     pool: str | None = None
-    """The label of a memory pool, where a figure of the whole heap is exposed by pool."""
+    """The label of a memory pool, if a metric of the whole heap is exposed by pool."""
 
 
 def _jvm(name: str, metric: str, factor: float = 1, **more: Any) -> Series:
@@ -49,7 +49,7 @@ def _micrometer(name: str, metric: str, factor: float = 1, **more: Any) -> Serie
 
 
 class _Convention(NamedTuple):
-    """What OpenTelemetry's conventions of some time call the metrics of a JVM, and their attributes."""
+    """Names of the JVM's metrics and attributes in a version of OpenTelemetry's conventions."""
 
     prefix: str
     memory_type: str
@@ -59,7 +59,7 @@ class _Convention(NamedTuple):
     gc_parts: tuple[str, ...]
     thread_parts: tuple[str, ...]
     bare_gc_factor: float
-    """Seconds in the unit of a GC's duration where the name doesn't say it."""
+    """Seconds per unit of a GC's duration, if the name has no unit."""
 
 
 _CONVENTIONS = (
@@ -80,14 +80,14 @@ _CONVENTIONS = (
 def _otel(
     of: _Convention, name: str, units: tuple[str, ...], metric: str, factor: float = 1, **more: Any
 ) -> list[Series]:
-    """An instrument by each name that it may have; `units`: what may stand behind its own."""
+    """An instrument under each of its possible names; `units`: possible suffixes."""
     names = [f"{of.prefix}{name}{unit}" for unit in units]
     written = dict.fromkeys(each for dotted in names for each in (dotted.replace(".", "_"), dotted))
     return [Series("otel", each, Reading("Value", metric, factor), **more) for each in written]
 
 
 def _otel_memory(of: _Convention) -> Iterator[Series]:
-    """Memory is exposed by pool, and of the heap and the rest only so."""
+    """Memory is exposed by pool, heap and non-heap only in that way."""
     units = ("", "_bytes")
     heap, any_pool = {of.memory_type: "heap"}, {of.pool: "*"}
     sums: dict[str, Any] = {"parts": (of.pool,), "pool": of.pool}
@@ -130,7 +130,7 @@ _BROKER_ID: tuple[tuple[Dialect, str, str, dict[str, str]], ...] = (
     ("rules", "kafka_server_quota_start_time_ms", "clientid", {"resource": "app-info", "clientid": "*"}),
 )
 SERIES: tuple[Series, ...] = (
-    # A text attribute isn't exposed (so none for streams_version): the broker's id is a label of the number beside it.
+    # Text attributes are not exposed (so there is no streams_version): the broker id is a label of another metric.
     *(
         Series(dialect, name, Reading("Value", "broker_info", presence=True), where, {label: "broker_id"})
         for dialect, name, label, where in _BROKER_ID
@@ -173,7 +173,7 @@ SERIES: tuple[Series, ...] = (
     _jvm("process_resident_memory_bytes", RESIDENT),
     _jvm("process_open_fds", "open_file_descriptors"),
     _jvm("process_max_fds", "max_file_descriptors"),
-    # Micrometer, where it isn't the same name
+    # Micrometer, where its names differ
     _micrometer("jvm_memory_used_bytes", "memory_pool_used_bytes", where={"id": "*"}, labels={"id": "pool"}),
     _micrometer("jvm_buffer_memory_used_bytes", "direct_buffer_bytes", where={"id": "direct"}),
     _micrometer("jvm_threads_live_threads", "threads"),
@@ -189,7 +189,7 @@ SERIES: tuple[Series, ...] = (
     _micrometer("hikaricp_connections_pending", "pool_threads_waiting", parts=("pool",)),
     *(series for convention in _CONVENTIONS for series in _otel_memory(convention)),
     *(series for convention in _CONVENTIONS for series in _otel_others(convention)),
-    # cAdvisor's, beside the JVM's own in a Prometheus server; without a container's name it is the pod's sum.
+    # cAdvisor's metrics, if a Prometheus server has them; without a container's name it is the sum of the pod.
     *(
         Series("container", f"container_cpu_cfs_{name}", Reading("Value", metric), {"container": "*"}, parts=_CGROUP)
         for name, metric in CONTAINER.items()

@@ -1,8 +1,9 @@
-"""Prometheus' text exposition, read at its origin: JMX exporter, MSK's open monitoring, Micrometer, node exporter.
+"""Pages in the Prometheus exposition format, scraped directly: JMX exporter, MSK's open monitoring, Micrometer, node
+exporter.
 
-A page of a broker with a thousand topics is several MB of which a tenth is wanted: lines are told apart by their
-names, and only those in the catalogue are parsed. One of these that can't be parsed spoils the page, as it does for
-Prometheus: figures that are sums over series would come out too small.
+A page of a broker with a thousand topics is several MB, of which a tenth is needed: lines are selected by name, and
+only those in the catalog are parsed. One of these that cannot be parsed invalidates the page, as in Prometheus: sums
+over series would be too small.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from spark_apps.sources.known_series import STARTED, UPTIME
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
 _SKEW = timedelta(seconds=2)
-"""Clocks that differ by less are alike: an answer's date has no fractions."""
+"""Clocks that differ by less are the same: the Date header has no fractions."""
 _LABEL = r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?:[^"\\]|\\.)*)"'
 _SERIES = re.compile(
     rf"([a-zA-Z_:][\w:]*)[ \t]*(?:\{{[ \t]*((?:{_LABEL}[ \t]*(?:,[ \t]*|(?=\}})))*)\}})?[ \t]*"
@@ -46,7 +47,11 @@ _ESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 
 
 async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, samples: int) -> Answer:
-    """All metrics of one sample."""
+    """All metrics of one sample.
+
+    Raises:
+        Refused: the page is not a valid exposition of JVM metrics.
+    """
     response = await request(client, endpoint, "GET", headers=ACCEPT)
     at = datetime.now(UTC)
     names = names_of(endpoint.role, sample, samples)
@@ -65,9 +70,10 @@ def _answer(response: httpx.Response, at: datetime, names: Names) -> Answer:
 def _started_at(
     at: datetime, their_now: datetime | None, started: float | None, uptime_ms: float | None
 ) -> datetime | None:
-    """The start by our own clock, so that a skewed clock over there spoils no rate.
+    """The start time by our clock, so that clock skew of the host does not affect rates.
 
-    The uptime is the JVM's own; the start may be that of an exporter beside it, which its uptime then refutes.
+    The uptime is the JVM's own; the start time may be that of an exporter next to it, which the uptime then
+    contradicts.
     """
     start = time_of(started)
     skew = their_now - at if their_now else timedelta()
@@ -85,29 +91,29 @@ def _date_of(response: httpx.Response) -> datetime | None:
 
 
 def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
-    """Name in lower case, labels and value of the series that are wanted.
+    """Name in lower case, labels, and value of the requested series.
 
     Raises:
-        Refused: when it isn't the exposition format, is cut off or past a limit, or has nothing that is known here.
+        Refused: not in the exposition format, truncated, above a limit, or without any known metric.
     """
     try:
         text = page.decode()
     except UnicodeDecodeError:
-        raise Refused("the answer isn't text; is this the address of an exporter?") from None
+        raise Refused("the response is not text; check that this is the address of an exporter") from None
     try:
         lines = lines_of(text.replace("\r\n", "\n") if "\r" in text else text)
     except LimitExceeded as limit:
         raise Refused(str(limit)) from None
     first = next((line for line in lines if line and not line.startswith("#")), None)
     if first is None or not _SERIES.fullmatch(first):
-        raise Refused("the answer isn't Prometheus' exposition format; is this the address of an exporter?")
+        raise Refused("the response is not in the Prometheus exposition format; check the address")
     if lines[-1]:
-        raise Refused("the answer ends in the middle of a line")
+        raise Refused("the response ends in the middle of a line")
     lower: dict[str, str | None] = {}
     found = False
     unwanted = "#"
     for number, line in enumerate(lines, 1):
-        if line.startswith(unwanted):  # series of one name stand together
+        if line.startswith(unwanted):  # series of one name are contiguous
             continue
         name = line.partition("{")[0]
         if " " in name or "\t" in name:
@@ -122,11 +128,11 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
             if names.hints[known].search(line):
                 yield known, *(_plain(line, len(name)) or _parsed(line, number))
     if not found:
-        raise Refused("the page has none of the metrics that are wanted; is this the address of the right exporter?")
+        raise Refused("the page has no expected metrics; check that this is the address of the right exporter")
 
 
 def _plain(line: str, name_ends: int) -> tuple[Labels, float] | None:
-    """A line that is just `name{label="value",…} value`, as nearly all are."""
+    """Parses a line of just `name{label="value",…} value`, as nearly all are."""
     braced, _, value = line[name_ends:].rpartition(" ")
     labels = _labels_of(braced)
     try:
@@ -137,7 +143,7 @@ def _plain(line: str, name_ends: int) -> tuple[Labels, float] | None:
 
 @lru_cache(maxsize=2**17)
 def _labels_of(braced: str) -> Labels | None:
-    """Labels in their braces. Kept: all brokers of a cluster have the same."""
+    """Labels in braces. Cached: all brokers of a cluster have the same."""
     return tuple(_LABELS.findall(braced)) if _BRACED.fullmatch(braced) else None
 
 
@@ -148,6 +154,6 @@ def _parsed(line: str, number: int) -> tuple[Labels, float]:
     except ValueError:
         value = None
     if parsed is None or value is None:
-        raise Refused(f"line {number} of the answer isn't of Prometheus' exposition format")
+        raise Refused(f"line {number} of the response is not in the Prometheus exposition format")
     labels = _LABELS.findall(parsed[2] or "")
     return tuple((key, re.sub(r"\\.", lambda m: _ESCAPED.get(m[0], m[0]), escaped)) for key, escaped in labels), value

@@ -1,10 +1,10 @@
-"""A Prometheus server that has scraped a JVM: the hour out of its range API, also an hour long past.
+"""A Prometheus server that has scraped a JVM: the hour from its range API, even if it is long past.
 
-The endpoint's `match` tells which series are this JVM's. Names are those of `spark_apps.sources.jmx_series`; a server
-answers with what it held at the moments asked for. Two queries: what is read at each moment, and the wide metrics (one
-series per topic) at the hour's edges, so that the counts of consecutive hours join.
+The endpoint's `match` selects the series of the JVM. Names are those of `spark_apps.sources.jmx_series`. Two
+queries: the metrics of each sample, and the wide metrics (one series per topic) at the start and end of the hour, so
+that the counts of consecutive hours join.
 
-An answer that the server itself calls partial is none: figures that are sums over series would come out too small.
+A response that the server marks as partial is not used: sums over series would be too small.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ _LONGEST_WARNING = 300
 
 
 async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime) -> list[Answer]:
-    """All metrics of an hour, moment by moment."""
+    """All metrics of an hour, by time.
+
+    Raises:
+        Refused: the server has no series, or did not return them.
+    """
     end = min(hour + HOUR, datetime.now(UTC))
     role = endpoint.role
     first, each, last = (names_of(role, sample, 3) for sample in range(3))
@@ -43,9 +47,10 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
     found = await _query(client, endpoint, sorted(narrow), hour, end, (end - hour) / MOMENTS)
     at_edges = await _query(client, endpoint, sorted(wide), hour, end, end - hour) if wide else {}
     if not found and not at_edges:
-        raise Refused("the server has no series of this JVM for this hour; is `match` right?")
+        raise Refused("the server has no series of this JVM for this hour; check `match`")
 
     def names_at(at: datetime) -> Names:
+        """Metrics to read at this time."""
         return first if at == hour else last if at == end else each
 
     return [
@@ -55,8 +60,11 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
 
 
 async def ask_replicas(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime) -> dict[str, set[str]]:
-    """Labels other than key properties in which series that `match` selects differ, by the values at the hour's start:
-    of servers of a highly available pair, or of several JVMs. Raises Refused or TimeoutError."""
+    """Labels, other than key properties, in which series selected by `match` differ, with their values at the hour's
+    start.
+
+    They show replicas of a highly available pair, or several JVMs. Raises Refused or TimeoutError.
+    """
     names = names_of(endpoint.role, 0, 1)
     found = await _query(client, endpoint, sorted(names.meanings), hour, hour, HOUR)
     return replicas_in(names, found.get(hour, []))
@@ -69,7 +77,7 @@ def _answer(names: Names, at: datetime, series: _Series) -> Answer:
     readings = list(readings_of(names, (one for one in series if one[0] in names.meanings)))
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started, uptime_ms = beside.get(STARTED), beside.get(UPTIME)
-    # The start first: an uptime is as old as the scrape it comes from.
+    # The start time first: an uptime is as old as its scrape.
     started_at = time_of(started) if started is not None else start_of(at, uptime_ms, None)
     return Answer(at, started_at, with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME)))
 
@@ -77,11 +85,11 @@ def _answer(names: Names, at: datetime, series: _Series) -> Answer:
 async def _query(
     client: httpx.AsyncClient, endpoint: Endpoint, names: list[str], start: datetime, end: datetime, step: timedelta
 ) -> dict[datetime, _Series]:
-    """Series by moment."""
+    """Series by time."""
     form = {
         "query": f'{{__name__=~"(?i:{"|".join(names)})",{endpoint.match}}}',
         "start": f"{start.timestamp():.3f}",
-        "end": f"{end.timestamp() + 0.001:.3f}",  # a step that doesn't divide the span mustn't lose the last moment
+        "end": f"{end.timestamp() + 0.001:.3f}",  # includes the last time, if the step does not divide the span
         "step": f"{step.total_seconds():.6f}",
     }
     response = await request(client, endpoint, "POST", path="/api/v1/query_range", data=form)
@@ -89,34 +97,34 @@ async def _query(
     try:
         series = reply["data"]["result"] if reply["status"] == "success" else None
         moments = _by_moment(series, start, end, step) if series is not None else None
-        lacking = _lacking(reply)
+        missing = _missing(reply)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise Refused("the answer isn't a Prometheus server's; is this its address?") from None
+        raise Refused("the response is not from a Prometheus server; check the address") from None
     if moments is None:
-        raise Refused("the server couldn't answer the query")
-    if lacking:
-        raise Refused(f"the server's answer is partial: {lacking}")
+        raise Refused("the server could not evaluate the query")
+    if missing:
+        raise Refused(f"the server's response is partial: {missing}")
     return moments
 
 
-def _lacking(reply: dict[str, Any]) -> str | None:
-    """What the server says is missing from its answer: warnings of Prometheus, Thanos, Mimir; VictoriaMetrics' mark.
+def _missing(reply: dict[str, Any]) -> str | None:
+    """Missing data as reported by the server: warnings of Prometheus, Thanos, and Mimir; VictoriaMetrics' isPartial.
 
-    `infos` are about the query, and leave nothing out.
+    `infos` are about the query, and mean no missing data.
     """
     if warnings := reply.get("warnings"):
         text = "; ".join(map(str, warnings)) if isinstance(warnings, list) else str(warnings)
         return text if len(text) <= _LONGEST_WARNING else f"{text[:_LONGEST_WARNING]}…"
-    return "some of its storage nodes didn't answer" if reply.get("isPartial") else None
+    return "some storage nodes did not respond" if reply.get("isPartial") else None
 
 
 def _by_moment(series: list[Any], start: datetime, end: datetime, step: timedelta) -> dict[datetime, _Series]:
-    """Of series that say the same, as two servers of a pair do, the one that goes on the longest stands last."""
+    """Series by time; of equal series, as from two servers of a pair, the one that continues the longest comes last."""
     moments: dict[datetime, _Series] = {}
     for one in sorted(series, key=lambda one: (one["values"][-1][0], sorted(one["metric"].items()))):
         labels = tuple((key, value) for key, value in one["metric"].items() if key != "__name__")
         for seconds, value in one["values"]:
-            # Exactly the moment asked for: the server rounds to milliseconds, a step to microseconds.
+            # The exact requested time: the server rounds to milliseconds, a step to microseconds.
             at = start + step * round((seconds - start.timestamp()) / step.total_seconds())
             at = end if end - at < timedelta(milliseconds=1) else at
             moments.setdefault(at, []).append((one["metric"]["__name__"].lower(), labels, float(value)))

@@ -1,9 +1,9 @@
 """Reads a Python data source without Spark's planner processes.
 
 Our sources are Spark data sources: once registered (see `spark_apps.sources.register`), `spark.read.format("jmx")`
-reads them too. But for each such call Spark 4.1 starts three Python processes (look up, create, plan), 2–4 CPU seconds,
-and an hour has a dozen sources. `read_source` plans in the driver, which is Python anyway, and reads in the tasks as
-Spark would: one task per partition. Readers yield Arrow batches of the source's schema.
+reads them too. But for each such call Spark 4.1 starts three Python processes (look up, create, plan), 2–4 CPU
+seconds, and an hour has a dozen sources. `read_source` plans in the driver, which is Python anyway, and reads in the
+tasks as Spark would: one task per partition. Readers yield Arrow batches of the source's schema.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pyspark.sql.types import StructType
 
 
 def read_source(spark: SparkSession, source: DataSource) -> DataFrame:
-    """The rows of a data source, as `spark.read.format(…).load()` gives them."""
+    """The rows of a data source, as `spark.read.format(…).load()` returns them."""
     ddl = source.schema()
     schema = cast(StructType, StructType.fromDDL(ddl)) if isinstance(ddl, str) else ddl
     reader = source.reader(schema)
     partitions = list(reader.partitions())
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Reads the partitions of one task."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from cast(Iterator[pa.RecordBatch], reader.read(partitions[number]))

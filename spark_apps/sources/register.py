@@ -1,7 +1,7 @@
 """The sources for a notebook: after `register_sources(spark)`, `spark.read.format("kafka_offsets")` reads one of them.
 
-What each option means stands in docs/sources.md. Clusters, accounts and credentials come from the config, as for the
-apps: `STREAMWARDEN_CONFIG` has to be set where the session and its tasks run.
+docs/sources.md explains the options. Clusters, accounts, and credentials come from the config, as for the apps:
+`STREAMWARDEN_CONFIG` must be set for the session and its tasks.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ SOURCES: tuple[type[DataSource], ...] = (
 
 
 def register_sources(spark: SparkSession) -> None:
-    """Makes every source known to this session by its name."""
+    """Registers every source with this session by its name."""
     for source in SOURCES:
         spark.dataSource.register(source)

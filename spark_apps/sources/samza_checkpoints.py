@@ -1,15 +1,15 @@
-"""Positions of Samza's jobs: its checkpoint topics (`__samza_checkpoint_ver_1_for_<job>_<id>`) read whole.
+"""Positions of Samza jobs: their checkpoint topics (`__samza_checkpoint_ver_1_for_<job>_<id>`), read completely.
 
-Options `from` and `to`: epoch milliseconds, half-open. Rows by `kind`, as if a group named as the job had committed:
-`commit` (of each checkpoint that was written in the span), `committed` (of the newest one), and one `read` per log
-partition, whose `log_partition` is negative: those of `__consumer_offsets` begin with 0.
+Options `from` and `to`: epoch milliseconds, half-open. Rows by `kind`, as if a group with the job's name had
+committed: `commit` (of each checkpoint that was written in the span), `committed` (of the newest one), and one
+`read` per log partition, with a negative `log_partition`: those of `__consumer_offsets` begin with 0.
 
 A checkpoint is JSON: {SSP: {system, stream, partition, offset}}, in version 2 as `inputOffsets` of an object. Its
-offset is the last record that was processed, so the position is the next one. Where several tasks wrote of one
-partition (it is broadcast, or tasks were grouped again) the one that wrote last counts.
+offset is the last processed record, so the position is the next one. If several tasks wrote about one partition (it
+is broadcast, or tasks were regrouped) the last write counts.
 
-Reads: metadata, Fetch of the checkpoint topics: they are compacted. Needs: Describe and Read on them. Can't see:
-checkpoints kept elsewhere than in this cluster; whether an input of the same name is another system's.
+Reads: metadata, Fetch of the checkpoint topics, which are compacted. Needs: Describe and Read on them. Limitations:
+no checkpoints outside of this cluster; an input of another system with the same name is not distinguished.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _READ = {
     "enable.auto.commit": False,
     "fetch.wait.max.ms": 20,
     "fetch.queue.backoff.ms": 5,
-    "group.id": "streamwarden",  # asked for by the client; nothing is joined or committed
+    "group.id": "streamwarden",  # required by the client; nothing is joined or committed
 }
 
 
 class Position(NamedTuple):
-    """What one checkpoint says of one input partition."""
+    """Position of one input partition in one checkpoint."""
 
     log_offset: int
     written_ms: int
@@ -47,9 +47,10 @@ class Position(NamedTuple):
 
 
 class CheckpointsReader(ClusterReader):
-    """See the module."""
+    """Reads the checkpoint topics of a cluster; see the module."""
 
     def read_cluster(self, connection: Connection, partition: ClusterPartition) -> Iterator[pa.RecordBatch]:
+        """Positions of the jobs of one cluster."""
         cluster = connection.cluster.name
         topics = connection.metadata().topics
         names = StreamsTopics((), topics)
@@ -88,15 +89,17 @@ class CheckpointsReader(ClusterReader):
 
 
 class SamzaCheckpoints(ClusterSource):
-    """Spark data source `samza_checkpoints`. A cluster without jobs is one row without a kind."""
+    """Spark data source `samza_checkpoints`. A cluster without jobs gives one row without a kind."""
 
     reader_type = CheckpointsReader
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "samza_checkpoints"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "cluster string, kind string, group_id string, topic string, partition int, committed_offset bigint,"
             " committed_at timestamp, log_partition int, log_offset bigint, written_at timestamp,"
@@ -105,7 +108,7 @@ class SamzaCheckpoints(ClusterSource):
 
 
 def positions_in(records: Iterator[Message]) -> dict[tuple[str, int], list[Position]]:
-    """By input partition, of the key that wrote of it last: in the order of the log."""
+    """Positions by input partition, from the key that wrote about it last: in log order."""
     histories: dict[tuple[str, int], dict[bytes, list[Position]]] = {}
     for record in records:
         for topic, partition, offset in decoded(record.value()):
@@ -115,14 +118,14 @@ def positions_in(records: Iterator[Message]) -> dict[tuple[str, int], list[Posit
 
 
 def decoded(value: bytes | None) -> Iterator[tuple[str, int, int]]:
-    """Topic, partition and next offset of a checkpoint's inputs; of what is no checkpoint nothing.
+    """Topic, partition, and next offset of a checkpoint's inputs; nothing for other values.
 
-    A changelog's offset may be null or of another form: it is no input. Nor is what can't be the name of a topic, the
-    number of a partition, or an offset.
+    A changelog's offset may be null or have another format: it is not an input. Neither is an entry with an invalid
+    topic name, partition number, or offset.
     """
     try:
-        told = json.loads(value or b"{}")
-        inputs = told.get("inputOffsets", told).values()
+        checkpoint = json.loads(value or b"{}")
+        inputs = checkpoint.get("inputOffsets", checkpoint).values()
     except (ValueError, AttributeError, RecursionError):
         return
     for one in inputs:
@@ -133,14 +136,14 @@ def decoded(value: bytes | None) -> Iterator[tuple[str, int, int]]:
 
 
 def _records(connection: Connection, topic: str, log_partition: int) -> Iterator[Message]:
-    """All of a log partition up to its end; raises KafkaException where it doesn't answer."""
+    """All of a log partition up to its end; raises KafkaException if it does not respond."""
     consumer = Consumer({**connection.properties, **_READ}, logger=SILENT)
     try:
         consumer.assign([TopicPartition(topic, log_partition, 0)])
-        heard = time.monotonic()
-        while time.monotonic() - heard < _SILENCE_SECONDS:
+        last_response = time.monotonic()
+        while time.monotonic() - last_response < _SILENCE_SECONDS:
             for message in consumer.consume(10_000, 0.1):
-                heard, error = time.monotonic(), message.error()
+                last_response, error = time.monotonic(), message.error()
                 if error is None:
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:

@@ -1,11 +1,11 @@
-"""Schema Registries over REST, as Confluent's and Karapace speak it: one row per version of a subject.
+"""Schema Registries over REST, with Confluent's and Karapace's API: one row per version of a subject.
 
-Option `levels`: `no` leaves the compatibility levels out, and with them all calls but one for a page of schemas.
+Option `levels`: `no` leaves out compatibility levels, and with them all calls except one per page of schemas.
 
-Reads: `GET /schemas` page by page, `GET /config` and `GET /config/{subject}` (8 at once). Needs: the right to read the
-subjects and their compatibility. A registry that wants to be spared (429, 5xx) is asked again a little later, twice.
-Where one subject isn't answered its compatibility is null and a gap row says why; a registry that falls silent is one
-gap, and what it had said before stands. Can't see: what was deleted, subjects that its user may not read.
+Reads: `GET /schemas` page by page, `GET /config` and `GET /config/{subject}` (8 at once). Needs: read permission for
+subjects and compatibility. After 429 and 5xx a request is retried twice, with a pause. If a subject gets no
+response, its compatibility is null and there is a gap row; a registry that stops responding is one gap, and earlier
+rows are kept. Limitations: no deleted schemas, and no subjects that the user may not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from streamwarden.base.errors import StreamwardenError
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
 
 PAGE = 1000
-"""Schemas asked at a time: the most that Confluent's registry gives by default."""
+"""Schemas per request: the default maximum of Confluent's registry."""
 AT_ONCE = 8
 TRIES = 3
 _LATER = (429, 500, 502, 503, 504)
@@ -37,11 +37,15 @@ Json = Any
 
 
 class Refused(Exception):
-    """Why the registry gave nothing; no credentials in it."""
+    """Why the registry gave no data, without credentials."""
 
 
 class Registry:
-    """The registry of one cluster. Once it doesn't answer it isn't asked again in this run."""
+    """The registry of one cluster. After a failure to respond it is not queried again in this run.
+
+    Raises:
+        StreamwardenError: the cluster has no registry in the config.
+    """
 
     def __init__(self, cluster: KafkaCluster) -> None:
         if (registry := cluster.schema_registry) is None:
@@ -58,39 +62,45 @@ class Registry:
                 headers={"accept": "application/vnd.schemaregistry.v1+json, application/json"},
             )
         except (httpx.InvalidURL, ValueError):
-            raise Refused(f"{self.name}: that isn't an address") from None
+            raise Refused(f"{self.name}: not a valid address") from None
 
     def close(self) -> None:
+        """Closes the connections."""
         self._client.close()
 
     def schemas(self) -> Iterator[list[dict[str, Json]]]:
-        """Pages of all versions of all subjects. A registry that knows no pages gives them all at once."""
+        """Pages of all versions of all subjects. A registry without paging returns them all at once."""
         seen: set[tuple[str, int]] = set()
         while True:
             page = self._get("/schemas", {"offset": len(seen), "limit": PAGE})
             try:
                 new = [one for one in page if (one["subject"], one["version"]) not in seen]
             except (TypeError, KeyError):
-                raise Refused(f"{self.name} answers GET /schemas with something else than schemas") from None
+                raise Refused(f"{self.name} responds to GET /schemas with something other than schemas") from None
             if not new:
                 return
             seen |= {(one["subject"], one["version"]) for one in new}
             yield new
 
     def compatibility(self, subject: str | None = None) -> str | None:
-        """Level of a subject, or of all that have none of their own. None: the subject has none."""
+        """Compatibility level of a subject, or the global one. None: the subject has none."""
         where = "/config" if subject is None else f"/config/{_escaped(subject)}"
         try:
             return str(self._get(where)["compatibilityLevel"])
         except LookupError:
             if subject is None:
-                raise Refused(f"{self.name} knows no GET /config") from None
+                raise Refused(f"{self.name} does not support GET /config") from None
             return None
         except TypeError:
-            raise Refused(f"{self.name} answers GET {where} with something else than a level") from None
+            raise Refused(f"{self.name} responds to GET {where} without a compatibility level") from None
 
     def _get(self, path: str, params: dict[str, int] | None = None) -> Json:
-        """The JSON of an answer with status 200. Raises LookupError for 404s of the registry's own, else Refused."""
+        """The JSON of a response with status 200.
+
+        Raises:
+            LookupError: a 404 of the registry's API.
+            Refused: any other failure.
+        """
         for attempt in range(1, TRIES + 1):
             if self._silence:
                 raise Refused(self._silence)
@@ -99,7 +109,7 @@ class Registry:
             except LimitExceeded as limit:
                 raise Refused(f"{self.name}: {limit} (GET {path})") from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                self._silence = f"{self.name} doesn't answer ({type(error).__name__})"
+                self._silence = f"{self.name} did not respond ({type(error).__name__})"
                 raise Refused(self._silence) from None
             if answer.status_code not in _LATER or attempt == TRIES:
                 break
@@ -117,34 +127,35 @@ class Registry:
         if status == httpx.codes.OK and body is not None:
             return body
         if status == httpx.codes.OK:
-            raise Refused(f"{self.name} answers GET {path} with something else than JSON")
+            raise Refused(f"{self.name} responds to GET {path} with something other than JSON")
         code = body.get("error_code") if isinstance(body, dict) else None
         if status == httpx.codes.NOT_FOUND and str(code).startswith("404") and code != httpx.codes.NOT_FOUND:
             raise LookupError(path)
         if status in (401, 403):
-            raise Refused(f"{self.name} rejects user and password for GET {path} ({status})")
+            raise Refused(f"{self.name} rejected user and password for GET {path} ({status})")
         if status == httpx.codes.NOT_FOUND:
-            raise Refused(f"{self.name} knows no GET {path}: it is no Schema Registry, or its address is another")
-        raise Refused(f"{self.name} answers GET {path} with status {status}")
+            raise Refused(f"{self.name} does not support GET {path}: not a Schema Registry, or the wrong address")
+        raise Refused(f"{self.name} responds to GET {path} with status {status}")
 
 
 def _pause_seconds(answer: httpx.Response, attempt: int) -> float:
-    """What the registry wishes, within bounds; else a little more each time."""
+    """The pause that the registry requests, within bounds; otherwise a little longer each time."""
     wished = answer.headers.get("retry-after", "")
     return min(float(wished), _LONGEST_PAUSE_SECONDS) if wished.isdecimal() else 0.2 * 2**attempt
 
 
 def _escaped(subject: str) -> str:
-    """Subjects may hold slashes and any letters."""
+    """Percent-encoded: subjects may have slashes and any characters."""
     return "".join(c if c.isalnum() and c.isascii() else "".join(f"%{b:02X}" for b in c.encode()) for c in subject)
 
 
 class SchemaRegistryReader(ClusterReader):
-    """See the module. A task per cluster."""
+    """Reads the registries of clusters, one task per cluster; see the module."""
 
     only_present = "a Schema Registry"
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Subjects and schemas of one registry."""
         if not isinstance(partition, ClusterPartition):
             return
         name = partition.cluster
@@ -164,7 +175,7 @@ class SchemaRegistryReader(ClusterReader):
 
     def _registered(self, registry: Registry, cluster: str, resource: str) -> Iterator[pa.RecordBatch]:
         answered = {"cluster": cluster, "resource": resource, "observed_at": datetime.now(UTC)}
-        yield from self.batches([answered])  # also by a registry without a subject
+        yield from self.batches([answered])  # also for a registry without subjects
         levels: dict[str, tuple[str | None, str | None]] = {}
         gaps: dict[str, str] = {}
         has_levels = self.options.get("levels") != "no"
@@ -184,7 +195,7 @@ class SchemaRegistryReader(ClusterReader):
             yield from self.batches(
                 answered | _row(schema, *levels.get(schema["subject"], (None, None))) for schema in page
             )
-        if len(gaps) > AT_ONCE:  # it went silent: that is one reason, not one for each subject
+        if len(gaps) > AT_ONCE:  # it stopped responding: that is one gap, not one per subject
             gaps = {resource: next(reversed(gaps.values()))}
         yield from self.batches(self.gap_row(cluster, where, gap) for where, gap in gaps.items())
 
@@ -202,7 +213,7 @@ def _row(schema: dict[str, Json], level: str | None, source: str | None) -> dict
         "subject": schema["subject"],
         "version": schema["version"],
         "schema_id": schema.get("id"),
-        "schema_type": schema.get("schemaType") or "AVRO",  # left out where it is Avro
+        "schema_type": schema.get("schemaType") or "AVRO",  # omitted for Avro
         "definition": schema.get("schema"),
         "schema_references": json.dumps(references) if references else None,
         "compatibility": level,
@@ -211,15 +222,17 @@ def _row(schema: dict[str, Json], level: str | None, source: str | None) -> dict
 
 
 class SchemaRegistry(ClusterSource):
-    """Spark data source `schema_registry`. The first row of a registry that was asked has no subject."""
+    """Spark data source `schema_registry`. The first row of a registry that responded has no subject."""
 
     reader_type = SchemaRegistryReader
 
     @classmethod
     def name(cls) -> str:
+        """Name of the data source."""
         return "schema_registry"
 
     def schema(self) -> str:
+        """Columns of the data source."""
         return (
             "cluster string, subject string, version int, schema_id int, schema_type string, definition string,"
             " schema_references string, compatibility string, compatibility_source string,"

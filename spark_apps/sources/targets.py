@@ -1,7 +1,7 @@
-"""The JVMs (and machines) to read: those of the config, those that target files name, those on tagged EC2 instances.
+"""The JVMs (and hosts) to read: those in the config, those in target files, and those on tagged EC2 instances.
 
-A file is as Prometheus' file_sd has it: `[{"targets": ["host:port"], "labels": {"role": "broker", "cluster": "c"}}]`,
-JSON or YAML. Files and tags are written by others while we run: what is wrong with them is a gap for what they name,
+A file has the format of Prometheus' file_sd: `[{"targets": ["host:port"], "labels": {"role": "broker", "cluster":
+"c"}}]`, JSON or YAML. Others write files and tags while we run: an error in them is a gap for the targets concerned,
 never an error for the rest.
 """
 
@@ -23,38 +23,39 @@ from streamwarden.base.config.strict_yaml import read_yaml
 from streamwarden.base.paths import PROJECT_ROOT
 
 LABELS = frozenset({"role", "cluster", "app", "protocol", "broker_id", "instance_id", "memory_limit_bytes"})
-"""Labels that are keys of a JVM's entry. Others are for Prometheus. Credentials are never taken from a file."""
+"""Labels that are keys of a JVM's entry. Others are for Prometheus. Credentials are never read from a file."""
 SAME_INSTANCES_SECONDS = 600
-"""So long what EC2 said holds: all steps of a run see the same instances."""
+"""How long a response of EC2 is cached, so that all steps of a run see the same instances."""
 _PAGES = {"jolokia": "/jolokia"}
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Targets that couldn't be had."""
+    """Targets that could not be discovered."""
 
     resource: str
     reason: str
-    """As the sources say it: `<status>: <reason>`."""
+    """As in the sources: `<status>: <message>`."""
     role: str | None
-    """Of the JVMs, where it is known."""
+    """Role of the JVMs, if known."""
 
 
 @dataclass(frozen=True)
 class Jvms:
-    """All endpoints, and what couldn't be found out."""
+    """All endpoints, and gaps of discovery."""
 
     by_section: dict[str, list[JmxEndpoint]]
-    """By where the config has them, or how to find them: `jmx`, `jmx_files.0`, `jmx_ec2.0`, …"""
+    """By config section: `jmx`, `jmx_files.0`, `jmx_ec2.0`, …"""
     gaps: list[Gap]
 
     @property
     def endpoints(self) -> list[JmxEndpoint]:
+        """Endpoints of all sections."""
         return [endpoint for endpoints in self.by_section.values() for endpoint in endpoints]
 
 
 def jvms_of(config: Config) -> Jvms:
-    """All endpoints, as files and tags are now."""
+    """All endpoints, by files and tags as of now."""
     clusters = {cluster.name for cluster in config.kafka}
     found: dict[str, list[JmxEndpoint | Gap]] = {"jmx": [*config.jmx]}
     found |= {f"jmx_files.{n}": list(_in_files(files, clusters)) for n, files in enumerate(config.jmx_files)}
@@ -70,18 +71,18 @@ def _in_files(files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap
     role = _role(files.defaults)
     paths = sorted(glob.glob(pattern))  # noqa: PTH207 a pattern may be absolute
     if not paths:
-        yield Gap(f"targets of {files.path}", "missing: there is no such file", role)
+        yield Gap(f"targets of {files.path}", "missing: no such file", role)
     for path in paths:
         try:
             groups = read_yaml(Path(path).read_text())  # JSON is YAML
         except (OSError, UnicodeDecodeError) as error:
-            yield Gap(f"targets of {path}", f"refused: it can't be read: {error}", role)
+            yield Gap(f"targets of {path}", f"refused: unreadable: {error}", role)
             continue
         except yaml.YAMLError:
-            yield Gap(f"targets of {path}", "refused: it is neither JSON nor YAML", role)
+            yield Gap(f"targets of {path}", "refused: neither JSON nor YAML", role)
             continue
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
-            yield Gap(f"targets of {path}", 'refused: it isn\'t a list of {"targets": […], "labels": {…}}', role)
+            yield Gap(f"targets of {path}", 'refused: not a list of {"targets": […], "labels": {…}}', role)
             continue
         for group in groups:
             yield from _of_group(path, group, files, clusters)
@@ -90,7 +91,7 @@ def _in_files(files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap
 def _of_group(path: str, group: dict[str, Any], files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:
     targets, labels = group.get("targets"), group.get("labels") or {}
     if not isinstance(targets, list) or not isinstance(labels, dict):
-        yield Gap(f"targets of {path}", "refused: a group's `targets` isn't a list, or its `labels` no mapping", None)
+        yield Gap(f"targets of {path}", "refused: `targets` of a group is not a list, or `labels` not a mapping", None)
         return
     keys = files.defaults | {key: labels[key] for key in labels.keys() & LABELS}
     scheme, page = labels.get("__scheme__") or "http", labels.get("__metrics_path__")
@@ -99,7 +100,7 @@ def _of_group(path: str, group: dict[str, Any], files: JmxFiles, clusters: set[s
 
 
 def _on_ec2(ec2: JmxEc2, config: Config, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:
-    """Every region of the account is asked, all at once."""
+    """Endpoints on tagged instances; all regions of the account are queried concurrently."""
     regions = list(dict.fromkeys(r for aws in config.aws if aws.account == ec2.account for r in aws.regions))
     tags, period = tuple(ec2.tags.items()), int(time.time() / SAME_INSTANCES_SECONDS)
     with ThreadPoolExecutor(len(regions)) as pool:
@@ -110,7 +111,7 @@ def _on_ec2(ec2: JmxEc2, config: Config, clusters: set[str]) -> Iterator[JmxEndp
         else:
             yield from (_on_instance(instance, ec2, clusters) for instance in answer)
     if not any(answers):
-        reason = f"missing: none that runs is tagged {', '.join(f'{key}={value}' for key, value in tags)}"
+        reason = f"missing: no running instance is tagged {', '.join(f'{key}={value}' for key, value in tags)}"
         yield Gap(f"instances with JVMs in {ec2.account}", reason, _role(ec2.defaults))
 
 
@@ -120,7 +121,7 @@ def _on_instance(instance: dict[str, Any], ec2: JmxEc2, clusters: set[str]) -> J
     keys: dict[str, Any] = {**ec2.defaults, "instance_id": instance["InstanceId"]}
     keys |= {key: tags[tag] for key, tag in ec2.from_tags.items() if tag in tags}
     if not address:
-        return Gap(resource, "missing: it has no private address", _role(keys))
+        return Gap(resource, "missing: the instance has no private address", _role(keys))
     return _endpoint(resource, keys, clusters, ec2.scheme, f"{address}:{ec2.port}", ec2.path)
 
 
@@ -128,8 +129,9 @@ def _on_instance(instance: dict[str, Any], ec2: JmxEc2, clusters: set[str]) -> J
 def _instances(
     account: str, region: str, tags: tuple[tuple[str, str], ...], _period: int
 ) -> list[dict[str, Any]] | str:
-    """Running instances, or why they can't be had."""
-    from spark_apps.sources.aws_client import Connection, Failure, Place, listed  # boto3: only where it is asked for
+    """Running instances, or the gap."""
+    # boto3 is slow to import.
+    from spark_apps.sources.aws_client import Connection, Failure, Place, listed
 
     connection = Connection(Place(account, region))
     filters = [{"Name": "instance-state-name", "Values": ["running"]}]
@@ -149,17 +151,17 @@ def _endpoint(
     page = page or _PAGES.get(protocol, "/metrics")
     url = target if protocol == "jmx_rmi" else f"{scheme}://{target}{page}"
     if "@" in url or "?" in url:
-        reason = "refused: its address has a user or a query; `user` and `password` are told by the defaults only"
+        reason = "refused: the address has a user or a query; set `user` and `password` in the defaults only"
         return Gap(resource, reason, _role(keys))
     try:
         endpoint = JmxEndpoint.model_validate({**keys, "protocol": protocol, "url": url})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        reason = f"refused: its labels and the defaults don't make a JVM: {key} {first['msg']}"
+        reason = f"refused: the labels and the defaults do not define a JVM: {key} {first['msg']}"
         return Gap(resource, reason, _role(keys))
     if endpoint.cluster not in clusters:
-        return Gap(resource, f"refused: its cluster '{endpoint.cluster}' isn't under `kafka`", endpoint.role)
+        return Gap(resource, f"refused: the cluster '{endpoint.cluster}' is not under `kafka`", endpoint.role)
     return endpoint
 
 

@@ -2,7 +2,7 @@
 title: Partitions on each broker
 unit: partitions
 kind: stacked
-why: "The fullest dozen: whether few brokers hold too many, which a reassignment mends, or all do."
+why: "The dozen brokers with the most partitions: if few are above the limit, a reassignment helps; if all are, it does not."
 */
 with broker as (
   select

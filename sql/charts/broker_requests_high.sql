@@ -1,8 +1,8 @@
 /*
-title: Produce requests, and how long the slowest of a hundred takes
-unit: of its median
+title: Produce requests and produce latency (p99)
+unit: multiple of the median
 kind: lines
-why: "By the hour of a week, each divided by its median: where latency rises with requests and far above them, the broker is beyond its knee."
+why: "One week by hour, each divided by its median. Latency that rises steeply with the request rate shows a broker beyond its capacity."
 */
 with seen as (
   select

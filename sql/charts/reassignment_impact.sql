@@ -1,12 +1,12 @@
 /*
-title: What is left to move, and what is copied for it
+title: Bytes left to copy, and bytes copied per hour
 unit: GiB
 kind: lines
-why: "A line that doesn't fall is a move that never ends; what is copied in an hour beside it says how long the rest takes at least."
+why: "Last 72 hours. A line that does not fall is a stuck reassignment; the bytes copied per hour bound the remaining time from below."
 */
 select
   hour as at,
-  'left' as series,
+  'left to copy' as series,
   sum(left_bytes) / 1073741824 as value
 from inventory.reassignment_hourly
 where hour > :hour - interval '72 hours' and hour <= :hour

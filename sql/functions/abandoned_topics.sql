@@ -1,4 +1,4 @@
--- Topics that a group has commits on and reads no more: it has members with other topics, and committed nothing in the hour.
+-- Topics that a group no longer reads although it has commits on them: its members read other topics, and no offset was committed in the hour.
 create or replace function public.abandoned_topics(as_of timestamptz) returns table (
   cluster text, group_id text, topic text
 ) language sql stable rows 100 as $$
@@ -24,4 +24,4 @@ create or replace function public.abandoned_topics(as_of timestamptz) returns ta
   where a.cluster is null
 $$;
 comment on function public.abandoned_topics is
-'Topics that groups have commits on and read no more: the group has members, none of them is assigned the topic, and nothing was committed on it in the hour.';
+'Topics that a group no longer reads although it has commits on them: the group has members, none of them has the topic assigned, and no offset was committed on it in the hour.';

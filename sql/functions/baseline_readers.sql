@@ -1,9 +1,9 @@
--- What readers of each topic are sent all the time for each byte that comes in, by the days before: 2 if two of them never
--- stop. Only of topics known for usual_hours, and of those that are asked for, if any are.
+-- Baseline of bytes sent to consumers per byte produced, by topic, from the days before: 2 if two groups read all of it
+-- continuously. Only topics with usual_hours of data, and only those in of_topics if it is given.
 create or replace function public.baseline_readers(
   of_cluster text, as_of timestamptz, usual_days integer, usual_hours integer, of_topics text[] default null
 ) returns table (topic text, sent_per_byte double precision) language sql stable as $$
-  -- The least quarter of the hours: what is there in three of four.
+  -- The lower quartile: what is sent in three of four hours.
   select topic, percentile_cont(0.25) within group (order by bytes_out / bytes_in)
   from metrics.topic_hourly
   where cluster = of_cluster and hour >= as_of - make_interval(days => usual_days) and hour < as_of

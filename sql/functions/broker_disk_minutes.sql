@@ -1,4 +1,4 @@
--- What the volumes of the brokers read in each minute of an hour, beside what is usual at that hour of the week.
+-- Read rate of the brokers' volumes in each minute of an hour, with its baseline at that hour of the week.
 create or replace function public.broker_disk_minutes(as_of timestamptz) returns table (
   cluster text, broker_id integer, account text, region text, volume_id text,
   baseline_bytes_per_second double precision, baseline_mad_bytes_per_second double precision, baseline_hours integer,
@@ -9,7 +9,7 @@ create or replace function public.broker_disk_minutes(as_of timestamptz) returns
     m.read_baseline_bytes_per_second, m.read_baseline_mad_bytes_per_second, m.read_baseline_hours, m.read_baseline_kind,
     s.at, s.period_seconds, s.read_bytes / s.period_seconds
   from (
-    -- A broker and a controller may share a machine.
+    -- A broker and a controller may share a host.
     select cluster, instance_id, min(broker_id) as broker_id
     from metrics.broker_hourly
     where hour = as_of
@@ -22,4 +22,4 @@ create or replace function public.broker_disk_minutes(as_of timestamptz) returns
     and s.at >= as_of and s.at < as_of + interval '1 hour' and s.read_bytes is not null
 $$;
 comment on function public.broker_disk_minutes is
-'What the volumes of the brokers read in each minute of an hour, beside what is usual then (median and deviation). A volume of which no minute is known has one row without a time.';
+'Read rate of the brokers'' volumes in each minute of an hour, with its baseline (median and deviation) at that hour of the week. A volume without any known minute has one row without a time.';

@@ -1,6 +1,7 @@
--- How much each volume of the brokers read in an hour, and for how long far more than usual.
--- A minute is loud if one volume, or all of the cluster together, read above their usual by spike_mads deviations and by
--- the floor; a cluster is loud if it had sustained_minutes of them, or fewer that read heavy_bytes beyond the usual. Above are a volume's loud minutes in which it did so itself.
+-- Reads of each volume of the brokers in an hour, and for how long they exceeded the baseline.
+-- A minute is loud if one volume, or all volumes of the cluster together, read more than spike_mads deviations and the
+-- floor above the baseline. A cluster is loud if it had sustained_minutes such minutes, or fewer in which it read
+-- heavy_bytes above the baseline. minutes_above are a volume's loud minutes in which the volume itself was above.
 create or replace function public.broker_disk_reads(
   as_of timestamptz, spike_mads double precision, floor_bytes_per_second double precision,
   sustained_minutes double precision, heavy_bytes double precision default 'infinity'
@@ -49,7 +50,7 @@ create or replace function public.broker_disk_reads(
       min(m.at) filter (where a.is_above) as since,
       max(m.read_bytes_per_second) as highest,
       avg(m.read_bytes_per_second) filter (where a.is_above) as above,
-      -- Weighed by the seconds of each minute in which JMX counted.
+      -- Weighted by the seconds of each minute that JMX counters cover.
       sum(m.read_bytes_per_second * o.seconds) / sum(o.seconds) as counted,
       sum(case when m.excess > m.margin then m.excess else 0 end * o.seconds) / sum(o.seconds) as counted_excess
     from minute as m
@@ -72,11 +73,11 @@ create or replace function public.broker_disk_reads(
   select
     v.cluster, v.broker_id, v.volume_id, v.baseline_bytes_per_second, v.baseline_hours, v.baseline_kind,
     v.minutes_known, v.minutes_above, v.since, v.highest, v.above,
-    -- CloudWatch's minutes come late: where none of them lies in the time that JMX counted, the loud ones stand for it.
+    -- CloudWatch's minutes arrive late: if none of them is in the span of the JMX counters, the loud minutes are used instead.
     coalesce(v.counted, v.above), coalesce(v.counted_excess, v.above - v.baseline_bytes_per_second),
     loud.since, loud.until, loud.minutes
   from volume as v
   left join loud using (cluster)
 $$;
 comment on function public.broker_disk_reads is
-'How much each volume of the brokers read in an hour, for how long far more than usual (above), how much while JMX counted the topics'' bytes (counted), and when its cluster was loud: null unless it was so for sustained_minutes or read heavy_bytes beyond the usual.';
+'Reads of each volume of the brokers in an hour: for how long they exceeded the baseline (above), how much was read while JMX counted the topics'' bytes (counted), and when the cluster was loud; null unless it was loud for sustained_minutes or read heavy_bytes above the baseline.';

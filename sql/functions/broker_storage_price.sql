@@ -1,4 +1,4 @@
--- What a GiB on the brokers' volumes of each cluster costs a month, by list prices: the mean of their volumes, by size.
+-- Price of a GiB on the brokers' volumes of each cluster, USD a month by list prices: mean of the volumes, weighted by size.
 create or replace function inventory.broker_storage_price(as_of timestamptz) returns table (
   cluster text, usd_per_gib double precision
 ) language sql stable rows 10 as $$
@@ -10,4 +10,4 @@ create or replace function inventory.broker_storage_price(as_of timestamptz) ret
   group by b.cluster
 $$;
 comment on function inventory.broker_storage_price is
-'What a GiB on the brokers'' volumes of each cluster costs a month, by list prices; no row where no volume or price is known.';
+'Price of a GiB on the brokers'' volumes of each cluster, USD a month by list prices; no row without a known volume or price.';

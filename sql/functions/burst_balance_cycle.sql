@@ -1,6 +1,6 @@
--- Of the last 7 days, those on which a volume's bucket drained as it does now and refilled: a nightly batch.
--- On such a day, within an hour of this time, it was as low as now (give or take near_percent), burnt at least
--- burn_ratio of what it burns now, and has figures for as long after that as it has left now.
+-- Days of the last 7 on which a volume's burst bucket drained as it does now and refilled, as with a nightly batch. On such
+-- a day, within an hour of this time, the balance was as low as now (within near_percent), credits were used at
+-- burn_ratio of the current rate or faster, and there is data for as long afterwards as the balance lasts now.
 create or replace function metrics.burst_balance_cycle(
   of_hour timestamptz, of_account text, of_region text, of_volume_id text,
   near_percent double precision, burn_ratio double precision

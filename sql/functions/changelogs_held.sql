@@ -1,13 +1,13 @@
--- By the hour of each day: the log of each changelog that is only compacted, and its store, of a mean partition. Tasks hold
--- a partition each, standbys too.
+-- Log size of each compacted changelog and size of its store, per partition (mean), at this hour of each day. Each task,
+-- including standbys, holds one partition.
 create or replace function public.changelogs_held(as_of timestamptz, days integer) returns table (
   cluster text, topic text, hour timestamptz,
   log_bytes double precision,         -- all replicas
   held_bytes double precision,        -- of one replica of a partition
-  is_key_value boolean,               -- null: no process told of its store
+  is_key_value boolean,               -- null: no process reported its store
   keys double precision, sst_bytes double precision
 )
--- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
+-- The planner has no statistics of the newest hour: it expects one row and would choose nested loops.
 language sql stable rows 10000 set enable_nestloop = off as $$
   with day as materialized (
     select as_of - make_interval(days => n.ago) as hour
@@ -46,4 +46,4 @@ language sql stable rows 10000 set enable_nestloop = off as $$
   where c.hour = as_of and c.kind = 'changelog' and c.cleanup_policy = 'compact'
 $$;
 comment on function public.changelogs_held is
-'The log of each changelog that is only compacted and its store, by the hour of each day: of a mean partition.';
+'Log size of each compacted changelog and size of its store, per partition (mean), at this hour of each day.';

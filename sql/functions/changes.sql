@@ -1,5 +1,5 @@
--- What changed in the three hours that end with an hour, by comparing each hour with the one before it that is known:
--- processes and machines that were started anew, volumes, topics, who reads. Such a change is told, never called a cause.
+-- Changes in the three hours that end with an hour, found by comparing each hour with the previous known one: restarts of
+-- processes and hosts, volumes, topics, group members. They are shown as recent changes, never as a cause.
 create or replace function public.changes(as_of timestamptz) returns table (
   hour timestamptz, resource text, what text, was text, now text
 ) language sql stable as $$

@@ -1,5 +1,5 @@
--- How much each client of a cluster fetched, at the most that was read in the hour, where quotas make the brokers count by
--- client. Brokers forget a client an hour after its last request: one that has stopped is there with a lower figure, or 0.
+-- Fetch rate of each client of a cluster, maximum of the hour's samples. Brokers expose it per client only where quotas are
+-- set, and drop a client an hour after its last request: one that has stopped has a lower value, or 0.
 create or replace function public.client_fetches(of_cluster text, as_of timestamptz) returns table (
   client_id text, user_name text, bytes_per_second double precision, usual_bytes_per_second double precision,
   group_ids jsonb
@@ -7,7 +7,7 @@ create or replace function public.client_fetches(of_cluster text, as_of timestam
   with fetched as materialized (
     select b.hour, b.labels, sum(b.value) as bytes_per_second
     from (
-      -- The run of the hour before reads within this one.
+      -- The previous hour's run takes samples within this hour.
       select
         case
           when at >= as_of and hour >= as_of - interval '1 hour' then as_of else least(hour, as_of - interval '1 hour')
@@ -31,7 +31,7 @@ create or replace function public.client_fetches(of_cluster text, as_of timestam
     m.group_ids
   from fetched as f
   left join lateral (
-    -- In an hour of which brokers tell others only it fetched nothing.
+    -- In an hour in which brokers expose other clients only, it fetched nothing.
     select
       case when count(*) >= 12 then
         percentile_cont(0.5) within group (order by coalesce(was.bytes_per_second, 0))
@@ -52,4 +52,4 @@ create or replace function public.client_fetches(of_cluster text, as_of timestam
   where f.hour = as_of
 $$;
 comment on function public.client_fetches is
-'How much each client of a cluster fetched from all brokers at the most that JMX said in the hour, where quotas make them count by client (0: it has stopped), the median of the day before (null: less than half of it is known), and the groups that commit of which it is a member; null: none.';
+'Fetch rate of each client of a cluster from all brokers, maximum of the hour''s samples, where quotas make brokers expose it (0: it has stopped); the median of the day before (null: less than half of it is known); and the committing groups in which it is a member (null: none).';

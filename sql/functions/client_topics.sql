@@ -1,5 +1,5 @@
--- What applications' clients sent or read of each topic in an hour, by their own metrics, topics named as the cluster
--- names them: consumers before Kafka 4.1 write _ for each dot of one. Where that may be two topics it stands as they tell it.
+-- Records and bytes that clients of applications sent to or consumed from each topic in an hour, by their own metrics.
+-- Consumers before Kafka 4.1 report _ for each dot of a topic: the name is restored where only one topic matches.
 create or replace function public.client_topics(as_of timestamptz) returns table (
   cluster text, topic text, kind text, client_id text, app text, endpoint text, records_per_second double precision,
   bytes_per_second double precision, record_errors double precision
@@ -25,4 +25,4 @@ create or replace function public.client_topics(as_of timestamptz) returns table
   where c.hour = as_of
 $$;
 comment on function public.client_topics is
-'What applications'' clients sent or read of each topic in an hour, by their own metrics, topics named as the cluster names them.';
+'Records and bytes that clients of applications sent to or consumed from each topic in an hour, by their own metrics, with topic names as in the cluster.';

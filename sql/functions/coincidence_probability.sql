@@ -1,9 +1,9 @@
--- The chance that of `drawn` out of `total`, of which `marked` are marked, at least `hits` are marked: the upper tail of
--- the hypergeometric distribution.
+-- Probability that of `drawn` out of `total` elements, `marked` of which are marked, at least `hits` are marked by chance:
+-- the upper tail of the hypergeometric distribution.
 create or replace function public.coincidence_probability(hits bigint, drawn bigint, marked bigint, total bigint)
 returns double precision language plpgsql immutable parallel safe as $$
 declare
-  -- The chance of the fewest that can be marked, as a logarithm, and from it that of one more, and so on.
+  -- The probability of the smallest possible number, as a logarithm; each further one follows from its predecessor.
   least_marked bigint := greatest(0, drawn - (total - marked));
   log_chance double precision := 0;
   tail double precision := 0;

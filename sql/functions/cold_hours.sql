@@ -1,5 +1,5 @@
--- Hours in which a group read what the page cache of its cluster's brokers no longer held, as far as its lag or a jump back
--- tell: the few for which the bytes are worth asking.
+-- Hours in which a group read records that its cluster's page cache no longer held, by its lag or rewinds. Only for these
+-- few hours are the bytes computed.
 create or replace function public.cold_hours(as_of timestamptz, days integer, page_cache_share double precision)
 returns table (
   hour timestamptz, cluster text, group_id text, page_cache_seconds double precision
@@ -11,9 +11,9 @@ returns table (
   and (g.lag_seconds_max > c.seconds or g.status = 'rewind')
 $$;
 comment on function public.cold_hours is
-'Hours in which a group read what the page cache of its cluster''s brokers no longer held, as far as its lag or a jump back tell.';
--- What the brokers of each cluster read from their disks in each hour of the days that end with one, and what they sent to
--- consumers and followers. Null where one of them isn't known. Disks that aren't EBS volumes are told by node exporter.
+'Hours in which a group read records that the page cache of its cluster''s brokers no longer held, by its lag or rewinds.';
+-- Disk reads of each cluster's brokers and bytes sent to consumers and followers, in each hour of the days that end with
+-- an hour. Null where one of them is not known. Disks that are not EBS volumes are known from node exporters.
 create or replace function public.broker_reads_hourly(as_of timestamptz, days integer) returns table (
   hour timestamptz, cluster text, read_bytes double precision, sent_bytes double precision, is_upset boolean
 ) language sql stable rows 1000 set enable_nestloop = off as $$
@@ -60,9 +60,9 @@ create or replace function public.broker_reads_hourly(as_of timestamptz, days in
   group by b.hour, b.cluster
 $$;
 comment on function public.broker_reads_hourly is
-'What the brokers of each cluster read from their disks in each hour of some days, what they sent, and whether one was started, silent, or replicas were moved or catching up; null where one isn''t known.';
--- What a group read of each topic in an hour that the page cache no longer held. (A function with a setting is planned by
--- itself: for one group and hour, where the view alone would be made of all.)
+'Disk reads of each cluster''s brokers and bytes sent in each hour of some days, and whether a broker was started or did not respond, or replicas were moved or catching up; null where one of them is not known.';
+-- Bytes of each topic that a group read in an hour from disk rather than page cache. (A function with a SET clause is
+-- planned separately: for one group and hour, where the view alone would be computed for all.)
 create or replace function public.group_cold_reads(
   of_cluster text, of_group_id text, as_of timestamptz, page_cache_seconds double precision
 ) returns table (
@@ -73,7 +73,7 @@ create or replace function public.group_cold_reads(
     case
       when is_unknown or lag_seconds is null then null
       when lag_seconds > page_cache_seconds then fresh_bytes + backlog_bytes
-      -- What it read lies behind what it has yet to read.
+      -- What it read lies before what it has yet to read.
       else greatest(
         least(backlog_bytes + coalesce(lag_bytes, 0) - bytes_in_per_second * page_cache_seconds, backlog_bytes), 0
       )
@@ -83,4 +83,4 @@ create or replace function public.group_cold_reads(
   where hour = as_of and cluster = of_cluster and group_id = of_group_id
 $$;
 comment on function public.group_cold_reads is
-'What a group read of each topic in an hour that the page cache no longer held.';
+'Bytes of each topic that a group read in an hour and that the page cache no longer held.';

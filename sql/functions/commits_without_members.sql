@@ -1,8 +1,8 @@
--- Groups that commit while nobody is in them, as Flink's do with each completed checkpoint: in at least three hours of the
--- last 24, and in none of these was a member or a generation seen. Offsets that somebody sets by hand are one hour's.
+-- Groups that commit without members, as Flink jobs do with each completed checkpoint: in at least three of the last 24
+-- hours, without a member or a generation in any of them. Offsets that are reset manually appear in one hour only.
 create or replace function public.commits_without_members(as_of timestamptz) returns table (
   cluster text, group_id text,
-  is_committing boolean                        -- in the hour itself; false: it did before
+  is_committing boolean                        -- in this hour; false: in earlier hours only
 ) language sql stable rows 100 as $$
   select
     g.cluster,
@@ -15,4 +15,4 @@ create or replace function public.commits_without_members(as_of timestamptz) ret
   and count(*) filter (where g.members > 0 or g.rebalances > 0) = 0
 $$;
 comment on function public.commits_without_members is
-'Groups that commit while nobody is in them, as Flink''s do with each completed checkpoint: in at least three hours of the last 24, without a member or a generation.';
+'Groups that commit without members, as Flink jobs do with each completed checkpoint: in at least three of the last 24 hours, without a member or a generation.';

@@ -1,8 +1,8 @@
--- How a disk fills: a broker's log directory (of_kind 'log_dir', of_place the broker's id) or a host's file system
--- ('file_system', of_place its endpoint). Growth is bytes an hour. By Theil and Sen over 7 days and over 24 hours, these
--- without what comes and goes by the day; the smaller of the two must hold, so that neither a burst nor saw-teeth are
--- growth. Of a disk that is high also what was used most in the 4 weeks, and what most of the week's days added, which
--- neither the rhythm of the day nor a single burst changes.
+-- Growth of a disk: a broker's log directory (of_kind 'log_dir', of_place the broker's id) or a host's file system
+-- ('file_system', of_place its endpoint), in bytes per hour. Theil-Sen slopes over 7 days and over 24 hours, with the daily
+-- rhythm removed; the smaller of the two counts, so that neither a burst nor a saw-tooth is growth. For a disk that is
+-- high, also the maximum use of the last 4 weeks and the daily increase on most days of the week, which neither the daily
+-- rhythm nor a single burst changes.
 create or replace function public.disk_growth(
   of_kind text, of_cluster text, of_place text, of_path text, as_of timestamptz,
   used_bytes double precision, usable_bytes double precision, is_high boolean,
@@ -12,9 +12,9 @@ create or replace function public.disk_growth(
   week_growth double precision, day_growth double precision,
   growth_per_hour double precision,            -- the smaller; null if either is unknown
   growth_by_days double precision,             -- null: not high
-  hours_to_full double precision,              -- null: it doesn't grow, or fewer than least_history hours are known
+  hours_to_full double precision,              -- null: no growth, or fewer than least_history hours are known
   hours_to_full_by_day double precision, hours_to_full_by_days double precision,
-  is_highest boolean,                          -- more than ever before the last day; null: not high
+  is_highest boolean,                          -- more used than at any time before the last day; null: not high
   is_beyond boolean                            -- by beyond_bytes
 ) language sql stable rows 1 as $$
   with usage as materialized (
@@ -39,7 +39,7 @@ create or replace function public.disk_growth(
     ) as disk
   ),
 
-  -- The median of what each hour of the day has beyond the 24 hours around it; all of them of three days, or none.
+  -- Median of each hour of the day relative to the 24 hours around it; all hours of three days, or none.
   rhythm as (
     select
       ago % 24 as hour_ago,
@@ -94,4 +94,4 @@ create or replace function public.disk_growth(
   ) as s
 $$;
 comment on function public.disk_growth is
-'How a broker''s log directory or a host''s file system fills: its growth by 7 days, by 24 hours and by the days of a week, and when it is full.';
+'Growth of a broker''s log directory or a host''s file system over 7 days, over 24 hours, and by the days of a week, and the hours until it is full.';

@@ -1,4 +1,4 @@
--- List price of an EBS volume, USD a month; null where the region's or the type's price isn't known.
+-- List price of an EBS volume, USD a month; null where the price of the region or the type is not known.
 create or replace function inventory.ebs_usd_per_month(
   of_region text, of_type text, size_gib double precision, iops double precision, throughput_mib_s double precision
 ) returns double precision language sql stable as $$
@@ -21,10 +21,11 @@ create or replace function inventory.ebs_usd_per_month(
   where p.region = of_region
 $$;
 
--- The least volume of a type, at least as large as it is, that sustains these rates; or all it gives: suffices tells.
--- An operation carries 256 KiB at most: throughput takes 4 IOPS for a MiB/s on gp2, gp3 and io1 (16 KiB on io1 beyond 500
--- MiB/s: 64), and on io2 1 for 0.256 MiB/s. Beyond the 3,000 that are included, IOPS take a GiB for 500 (io1 50, io2 1,000).
--- gp2 gives 3 IOPS for a GiB and more than 128 MiB/s, without credits, from 334 GiB on; st1 40 and sc1 12 MiB/s for a TiB.
+-- The smallest volume of a type, at least as large as the current one, that sustains these rates; where none does, the
+-- largest of that type, with suffices = false. An I/O operation is 256 KiB at most: 1 MiB/s needs 4 IOPS on gp2, gp3, and
+-- io1 (16 KiB on io1 above 500 MiB/s: 64 IOPS); on io2, 0.256 MiB/s needs 1 IOPS. IOPS above the included 3,000 need 1 GiB
+-- per 500 (io1: per 50, io2: per 1,000). gp2 sustains 3 IOPS per GiB, and from 334 GiB on more than 128 MiB/s without
+-- credits; st1 sustains 40 MiB/s per TiB and sc1 12.
 create or replace function inventory.ebs_volume_with(
   of_type text, wanted_iops double precision, wanted_mib_s double precision, at_least_gib double precision
 ) returns table (
@@ -71,16 +72,16 @@ create or replace function inventory.ebs_volume_with(
   where most.volume_type = of_type
 $$;
 
--- Credits that a load spends in a second, or that a baseline earns: bytes for st1 and sc1, else pieces of up to 256 KiB.
+-- Burst credits that a load uses per second, or that a baseline earns: bytes for st1 and sc1, otherwise I/O of up to 256 KiB.
 create or replace function inventory.ebs_credits_per_second(
   of_type text, iops double precision, bytes_per_second double precision
 ) returns double precision language sql immutable as $$
   select case when of_type in ('st1', 'sc1') then bytes_per_second else greatest(iops, bytes_per_second / 262144) end
 $$;
 
--- Whether what a volume wanted in an hour is known only as "at least so much": a limit held it back, and the load behind
--- demand_… is that limit itself (give or take 5 %), so that load was cut off as well. A load seen above a baseline while
--- credits lasted, or above today's limit before that was lowered, is known. Held back and no load known: open as well.
+-- Whether a volume's demand in an hour is known only as a lower bound: it was throttled, and the load behind demand_… is
+-- the limit itself (within 5 %). Load above the baseline while credits lasted, or above a limit that was lowered later, is
+-- exact. If it was throttled and no load is known, the demand is a lower bound as well.
 create or replace function metrics.demand_is_open(h metrics.volume_hourly) returns boolean language sql immutable as $$
   select
     greatest(h.minutes_at_iops_limit, h.minutes_at_throughput_limit) > 0

@@ -1,4 +1,4 @@
--- First hour of the alarms that a finding has had without a pause up to an hour, with one of these becauses; an hour
+-- First hour since which a finding has been firing without a pause, with one of these reasons, up to an hour; an hour
 -- without data is no pause. Looks back 14 days.
 create or replace function detect.firing_began(of_fingerprint text, reasons text[], as_of timestamptz) returns table (
   began timestamptz

@@ -1,4 +1,4 @@
--- What a detector has told in the hours before one. That hour isn't among them: which rule is judged first says nothing.
+-- Firing findings of a detector in the hours before one. The hour itself is excluded, so the order of detectors has no effect.
 create or replace function detect.firing_hours(of_detector text, as_of timestamptz, days integer) returns table (
   hour timestamptz, identity jsonb
 ) language sql stable rows 100 set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -8,8 +8,8 @@ create or replace function detect.firing_hours(of_detector text, as_of timestamp
   where j.detector = of_detector and j.hour > as_of - make_interval(days => days) and j.hour < as_of
 $$;
 comment on function detect.firing_hours is
-'Alarms of a detector in the hours of some days before one, by the identity of what they are about.';
--- What some detectors told in their newest hour before one, a day old at most.
+'Firing findings of a detector in the hours of some days before one, by identity.';
+-- Firing findings of some detectors in their newest hour before one, at most a day old.
 create or replace function detect.notified_before(of_detectors text[], as_of timestamptz) returns table (
   detector text, identity jsonb, metrics json, affected jsonb
 ) language sql stable rows 100 set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -24,4 +24,4 @@ create or replace function detect.notified_before(of_detectors text[], as_of tim
     on newest.hour = e.hour and newest.detector = e.detector and e.status = 'firing'
 $$;
 comment on function detect.notified_before is
-'Alarms of some detectors in their newest judged hour before one, a day old at most: by identity, with figures and the parts affected.';
+'Firing findings of some detectors in their newest evaluated hour before one, at most a day old: by identity, with metrics and affected parts.';

@@ -1,7 +1,7 @@
--- What was seen last of each thing in the 24 hours that end with an hour. By its newest hour: to sort a day of all of them
--- takes ten times as long. As functions of their own they tell the planner that there are many, whatever it knows of the hours.
--- Planned for each hour: PostgreSQL 18 keeps a function's plan, and from the sixth call of a session on it is one for any
--- hour, which takes up to eighty times as long.
+-- Latest row of each resource in the 24 hours that end with an hour, joined by its newest hour: sorting a day of all rows
+-- takes ten times as long. Separate functions with ROWS make the planner expect many rows, whatever its statistics say.
+-- Planned for each hour: PostgreSQL 18 caches a function's plan, and from the sixth call of a session on the generic
+-- plan takes up to eighty times as long.
 create or replace function public.instances_seen(as_of timestamptz) returns table (
   account text, region text, instance_id text, name text, application text, owner text, hour timestamptz
 ) language sql stable rows 2000 set enable_hashjoin = off set enable_mergejoin = off
@@ -72,7 +72,7 @@ create or replace function public.processes_seen(as_of timestamptz) returns tabl
     where hour > as_of - interval '24 hours' and hour <= as_of
   )
 
-  -- One that is silent is what others of its name are.
+  -- A process that does not respond belongs to the same application as others of its name.
   select distinct on (p.cluster, p.endpoint)
     p.cluster, p.endpoint, p.app, p.instance_id, coalesce(p.application_id, named.application_id), p.hour
   from process as p

@@ -1,4 +1,4 @@
--- What each group of a cluster read of each topic in an hour, and how much of that isn't in the page cache.
+-- Bytes that each group of a cluster read from each topic in an hour, and how many of them were not in the page cache.
 create or replace function public.group_reads(
   of_cluster text, as_of timestamptz, page_cache_share double precision, cold_seconds double precision
 ) returns table (
@@ -12,14 +12,14 @@ create or replace function public.group_reads(
 
   select
     r.group_id, r.topic, r.fresh_bytes,
-    -- All of it if the group lags beyond the page cache, else the part of its backlog that is older.
+    -- All of it if the lag exceeds the page cache, otherwise the part of the backlog that is older.
     case
       when l.is_cold then r.fresh_bytes + r.backlog_bytes
       else greatest(r.backlog_bytes - coalesce(r.bytes_in_per_second * c.seconds, 0), 0)
     end,
-    -- What it read before its first commit, or between a jump back and the next one, isn't seen: about one step more of
-    -- those between commits, and one for each jump; at most as much again. One that jumped back reads faster since, for
-    -- as long as the disks are read.
+    -- Reads before its first commit, or between a rewind and the next commit, are not in its commits: about one more
+    -- interval between commits, and one more for each rewind, at most as much again. After a rewind the group reads
+    -- faster, for as long as it reads from disk.
     (r.fresh_bytes + r.backlog_bytes) * case
       when not l.is_cold or r.commits_per_partition is null then 1
       else 1 + least((1 + coalesce(r.rewinds, 0)) / greatest(l.steps - 1, 1), 1)
@@ -38,4 +38,4 @@ create or replace function public.group_reads(
   where r.cluster = of_cluster
 $$;
 comment on function public.group_reads is
-'What each group of a cluster read of each topic in an hour: bytes of new records (fresh), from disk as they weren''t in the page cache any more (cold), and all that its commits account for, with what lies between them.';
+'Bytes that each group of a cluster read from each topic in an hour: new records (fresh), records that were no longer in the page cache (cold), and all that its commits account for, including the reads between them.';

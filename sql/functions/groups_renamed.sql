@@ -1,5 +1,5 @@
--- Groups that follow on another: it ended, and a group with members on the very same topics appeared within a day of its
--- last commit, in a cluster that had been known for longer. Who commits without members, as Flink does, hasn't ended.
+-- Renamed groups: a group ended, and a group with members on exactly the same topics appeared within a day of its last
+-- commit, in a cluster that had been known for longer. A group that commits without members (Flink) has not ended.
 create or replace function public.groups_renamed(as_of timestamptz, history_days integer) returns table (
   cluster text, former_group text, group_id text
 ) language sql stable rows 100 as $$
@@ -31,7 +31,7 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
     where g.hour = as_of
   ),
 
-  heir as (
+  successor as (
     select e.cluster, e.group_id as former_group, h.group_id, e.committed_at, life.first_hour
     from lived as e
     inner join lived as h on e.cluster = h.cluster and e.names = h.names
@@ -45,7 +45,7 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
   )
 
   select h.cluster, h.former_group, min(h.group_id)
-  from heir as h
+  from successor as h
   where
     h.committed_at between h.first_hour - interval '24 hours' and h.first_hour + interval '24 hours'
     and exists (
@@ -56,4 +56,4 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
   group by h.cluster, h.former_group
 $$;
 comment on function public.groups_renamed is
-'Groups that ended when another one began to read the very same topics: it was renamed.';
+'Groups that ended when another group began to read exactly the same topics: they were renamed.';

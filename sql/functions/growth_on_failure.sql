@@ -1,19 +1,19 @@
--- Growth of a process and its host after the worst failure of one host: the other processes of its applications take over
--- its stores, evenly and none twice. Write buffers and own caches move with them; a shared cache does not grow.
+-- Memory growth of a process and its host after the worst failure of one other host: the remaining processes of its
+-- applications take over the stores evenly. Write buffers and unshared caches move with them; a shared cache does not grow.
 create or replace function metrics.growth_on_failure(
   of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05,
   data_days double precision default 7, paced_days double precision default 1, ahead_days double precision default 14,
   unpacked_ratio double precision default 1
 ) returns table (
-  cluster text, endpoint text,                 -- of each process of a Streams application
+  cluster text, endpoint text,                 -- of each process of a Kafka Streams application
   instances bigint,                            -- of its application
   stores bigint,                               -- store instances of its application
-  bytes_per_store double precision,            -- what a process grows by with each
+  bytes_per_store double precision,            -- growth of a process for each further store
   growth_bytes double precision,               -- null: the application runs on one host only, or is unknown
   host_growth_bytes double precision,          -- of all JVMs on its host, after the worst failure for it
-  is_unknown boolean                           -- the stores of another host are not known completely
+  is_unknown boolean                           -- the stores of another host are not completely known
 )
--- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
+-- The planner has no statistics of the newest hour: it expects one row and would choose nested loops.
 language sql stable rows 1000 set enable_nestloop = off as $$
   with process as materialized (
     select
@@ -62,7 +62,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       a.bytes_per_store,
       dead.host as dead_host,
       a.is_uncounted,
-      -- Those that are left share the stores of all.
+      -- The remaining processes share the stores of all.
       case when dead.host is not null then a.bytes_per_store * greatest(
         least(ceil(a.stores::double precision / (a.instances - dead.instances)), a.distinct_stores)
         - coalesce(p.store_instances, 0),
@@ -89,4 +89,4 @@ language sql stable rows 1000 set enable_nestloop = off as $$
   group by cluster, endpoint, instances, stores, bytes_per_store
 $$;
 comment on function metrics.growth_on_failure is
-'What each process of a Streams application, and its host, grows by when the worst other host fails.';
+'Memory growth of each process of a Kafka Streams application, and of its host, when the worst other host fails.';

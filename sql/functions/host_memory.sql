@@ -1,4 +1,4 @@
--- Memory of each host in an hour and what of it is in use: by AWS and the CloudWatch agent, else by node exporter.
+-- Memory of each host in an hour and the share in use: from EC2 and the CloudWatch agent, otherwise from node exporter.
 create or replace function metrics.host_memory(of_hour timestamptz) returns table (
   instance_id text, memory_bytes double precision, system_memory_used_percent double precision
 ) language sql stable as $$
@@ -16,4 +16,4 @@ create or replace function metrics.host_memory(of_hour timestamptz) returns tabl
   group by instance_id
 $$;
 comment on function metrics.host_memory is
-'Memory of each host in an hour and its share in use: by AWS and the CloudWatch agent, else by node exporter.';
+'Memory of each host in an hour and the share in use: from EC2 and the CloudWatch agent, otherwise from node exporter.';

@@ -1,17 +1,17 @@
--- How long the internal topics of each application, or else each plain topic, have got no record, and the longest pause
--- before, by the sums of their log-end offsets at the same time of each day: offsets only rise, so a sum that is the same
--- is a day without records. A day on which an offset isn't known doesn't count. Only of those that had no record for
--- quiet_days at least; the others rest for 0 days.
+-- Time since the internal topics of each application, or each plain topic, received a record, and the longest pause before.
+-- Computed from the sums of their log-end offsets at the same time of each day: offsets only increase, so a sum that did
+-- not change is a day without records. Days with an unknown offset do not count. Only topics without records for at least
+-- quiet_days; others have rest_days 0.
 create or replace function public.idle_topics(as_of timestamptz, quiet_days integer, history_days integer, internal boolean)
 returns table (
   cluster text, name text,                     -- an application's id, or a topic
-  known_days double precision,                 -- since its first known day; null: today's offsets aren't known
-  rest_days double precision,                  -- since the day of the last record that was seen
+  known_days double precision,                 -- since its first known day; null: today's offsets are not known
+  rest_days double precision,                  -- since the day of its last known record
   longest_pause_days double precision,         -- between records before, or before the first of them
-  observed_days double precision,              -- before the last record; 0: none was seen
-  unknown_days bigint                          -- on which an offset wasn't known
+  observed_days double precision,              -- before the last record; 0: no record was seen
+  unknown_days bigint                          -- with an unknown offset
 )
--- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
+-- The planner has no statistics of the newest hour: it expects one row and would choose nested loops.
 language sql stable rows 10000 set enable_nestloop = off as $$
   with topic as materialized (
     select cluster, case when internal then application_id else topic end as name, topic
@@ -34,7 +34,7 @@ language sql stable rows 10000 set enable_nestloop = off as $$
     group by t.cluster, t.name
   ),
 
-  -- Topic by topic, by the primary key: of the newest hours PostgreSQL's statistics know nothing.
+  -- Topic by topic, by the primary key: PostgreSQL has no statistics of the newest hours.
   topic_day as materialized (
     select t.cluster, t.name, n.ago, l.end_sum, l.is_known
     from topic as t
@@ -67,7 +67,7 @@ language sql stable rows 10000 set enable_nestloop = off as $$
     group by cluster, name
   ),
 
-  -- A day is active if the sum isn't that of the known day before it.
+  -- A day is active if its sum differs from that of the previous known day.
   marked as (
     select
       *,
@@ -108,4 +108,4 @@ language sql stable rows 10000 set enable_nestloop = off as $$
   left join gap as g using (cluster, name)
 $$;
 comment on function public.idle_topics is
-'How long the internal topics of each application, or else each plain topic, have got no record, and the longest pause before, by their offsets of each day.';
+'Time since the internal topics of each application, or each plain topic, received a record, and the longest pause before, by their offsets of each day.';

@@ -1,5 +1,5 @@
--- The incident that a ticket belongs to, each finding with what it follows from and why: the root first, then what
--- follows from each, deeper and deeper.
+-- The incident of a ticket: each finding with its cause and the evidence, as a tree. The root comes first, then the effects
+-- of each finding.
 create or replace function tickets.incident_of(of_ticket bigint) returns table (
   ticket_id bigint, cause_ticket_id bigint, depth integer, fingerprint text, detector text, title text, severity text,
   state text, resource text, opened_hour timestamptz, resolved_hour timestamptz, message text, strength double precision

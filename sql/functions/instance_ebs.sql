@@ -1,10 +1,10 @@
--- What each instance sustains of EBS in an hour, what its volumes want together, and how long its burst lasts.
--- AWS doesn't tell the size of its two buckets: how long they last is the slope of their balances over 25 minutes, and
--- for how long they have fallen is the time since they stood highest in the last 35. They are told every five minutes, so
--- that they may have fallen for ten minutes less.
--- Wanted is never less than the baseline: of an instance that binds, the baseline was too little. What its volumes do
--- while it binds is its own limit and not what they want, so it is step_ratio times that, and never less than what they
--- wanted together in an hour of the day before: advice doesn't shrink while it is held back.
+-- EBS limits of each instance in an hour, the total demand of its volumes, and how long its burst lasts.
+-- AWS does not report the size of the two burst buckets: how long they last is the slope of their balances over 25 minutes,
+-- and how long they have been draining is the time since their maximum in the last 35 minutes. AWS reports balances every
+-- five minutes, so they may have been draining for up to ten minutes less.
+-- Demand is never less than the baseline: if the instance throttles, its baseline was too small. While it throttles, the
+-- rate of its volumes is the instance's limit and not their demand, so demand is step_ratio times that rate, and never less
+-- than their total demand in any hour of the day before: advice does not shrink while the instance throttles.
 create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio double precision) returns table (
   account text, region text, instance_id text, instance_type text,
   instance_baseline_iops double precision, instance_baseline_bytes_per_second double precision,

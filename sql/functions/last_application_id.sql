@@ -1,4 +1,4 @@
--- The application that a JVM was, by what it said last within 24 hours: one that is silent now is still its application's.
+-- Kafka Streams application of a JVM, as last reported within 24 hours: a process that does not respond still belongs to it.
 create or replace function public.last_application_id(of_cluster text, of_endpoint text, as_of timestamptz)
 returns text language sql stable as $$
   select p.application_id
@@ -9,4 +9,4 @@ returns text language sql stable as $$
   limit 1
 $$;
 comment on function public.last_application_id is
-'The Streams application that a JVM said it was, the last time within 24 hours; null: it said nothing, or is none.';
+'Kafka Streams application of a JVM, as last reported within 24 hours; null: not reported, or not a Kafka Streams application.';

@@ -1,4 +1,4 @@
--- Members of groups that are assigned a topic of which their group has committed nothing.
+-- Members of groups with an assigned topic on which their group has no committed offset.
 create or replace function public.members_without_commits(of_cluster text, as_of timestamptz) returns table (
   topic text, client_id text, host text, group_id text
 ) language sql stable as $$
@@ -12,4 +12,4 @@ create or replace function public.members_without_commits(of_cluster text, as_of
   )
 $$;
 comment on function public.members_without_commits is
-'Members of a cluster''s groups that are assigned a topic of which their group has committed nothing.';
+'Members of a cluster''s groups with an assigned topic on which their group has no committed offset.';

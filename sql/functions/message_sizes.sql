@@ -1,16 +1,16 @@
--- What a message of each topic takes in an hour, and took in each hour of the 4 weeks before; of topics that got enough
--- messages and bytes in one of the last 24 hours for their mean to say something. Hours with fewer are null.
+-- Mean message size of each topic in an hour and in each hour of the 4 weeks before; for topics with enough messages and
+-- bytes in one of the last 24 hours for a meaningful mean. Hours with fewer are null.
 create or replace function public.message_sizes(
   as_of timestamptz, min_messages double precision, min_bytes double precision,
-  larger_ratio double precision                -- to the least of the hours before: of topics with less no past is told
+  larger_ratio double precision                -- growth over the smallest hour before; topics with less growth have no past
 ) returns table (
   cluster text, topic text,
-  message_bytes double precision, messages double precision,  -- an hour
+  message_bytes double precision, messages double precision,  -- in the hour
   bytes_per_second double precision, readers double precision,
   past_hours timestamptz[], past_message_bytes double precision[], past_messages double precision[],
-  least_message_bytes double precision, known_hours bigint    -- of the hours before
+  least_message_bytes double precision, known_hours bigint    -- in the hours before
 )
--- The planner's statistics don't know the newest hours: for the one row that it expects it would take nested loops and sorts.
+-- The planner has no statistics of the newest hours: it expects one row and would choose nested loops and sorts.
 language sql stable rows 1000 set enable_nestloop = off set enable_sort = off set work_mem = '64MB' as $$
   with recent as materialized (
     select
@@ -84,4 +84,4 @@ language sql stable rows 1000 set enable_nestloop = off set enable_sort = off se
   left join past as p on n.cluster = p.cluster and n.topic = p.topic
 $$;
 comment on function public.message_sizes is
-'What a message of each topic takes in an hour, and took in each hour of the 4 weeks before, of topics that got enough of them lately; null in hours with too few.';
+'Mean message size of each topic in an hour and in each hour of the 4 weeks before, for topics with enough messages recently; null in hours with too few.';

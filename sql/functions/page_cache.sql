@@ -1,6 +1,6 @@
--- What the page cache of each cluster's brokers holds at the end of each hour: so many bytes, of which the oldest were
--- written so many seconds before. Each hour's writing is what brokers were sent, with all replicas; of one that nobody knows
--- it is the mean of the others, or else what topics were sent in the last one.
+-- Content of the page cache of each cluster's brokers at the end of each hour: bytes, and the age of the oldest of them in
+-- seconds. Writes of an hour are the bytes that brokers received, including replication; for a broker without data, the mean
+-- of the others, otherwise the bytes that topics received in the last hour.
 create or replace function public.page_cache(
   first_hour timestamptz, last_hour timestamptz, page_cache_share double precision
 ) returns table (
@@ -49,7 +49,7 @@ create or replace function public.page_cache(
     window of_cluster as (partition by t.cluster)
   ),
 
-  -- From where to where in all that was written.
+  -- The range of each hour within all bytes written.
   place as materialized (
     select
       *,
@@ -61,7 +61,7 @@ create or replace function public.page_cache(
     from written
   ),
 
-  -- Where the oldest record lies that is held at each hour's end.
+  -- Position of the oldest cached record at the end of each hour.
   held as (
     select
       p.cluster,
@@ -74,7 +74,7 @@ create or replace function public.page_cache(
     where p.hour >= first_hour
   ),
 
-  -- The hour in which it was written: the last that begins before. (By sorting, as there are hours of weeks.)
+  -- The hour in which it was written: the last one that begins before. (Sorted, because there are weeks of hours.)
   found as (
     select
       *,
@@ -102,7 +102,7 @@ create or replace function public.page_cache(
     h.bytes,
     coalesce(
       extract(epoch from h.hour - p.hour) + 3600 * (p.until_bytes - h.from_bytes) / nullif(p.bytes, 0),
-      -- All of the week before, and as much as fits of what came earlier.
+      -- All of the last week, and as much of earlier hours as fits.
       extract(epoch from h.hour - first_hour + interval '7 days') - h.from_bytes / nullif(h.mean_bytes_per_second, 0)
     )
   from held as h
@@ -110,4 +110,4 @@ create or replace function public.page_cache(
   left join place as p on h.cluster = p.cluster and f.oldest_hour = p.hour
 $$;
 comment on function public.page_cache is
-'What the page cache of each cluster''s brokers holds at the end of each hour, if it has page_cache_share of their memory: bytes, and how many seconds ago the oldest of them were written. Memory is that of the last hour. Null: memory or what is written isn''t known, or nothing is written.';
+'Content of the page cache of each cluster''s brokers at the end of each hour, if it has page_cache_share of their memory: bytes, and the age of the oldest in seconds. Memory is that of the last hour. Null: memory or writes are not known, or nothing is written.';

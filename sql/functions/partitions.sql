@@ -1,5 +1,5 @@
--- Makes the partitions that a day (UTC) falls into, in every partitioned table; returns how many.
--- Samples (`…_sample`) have one a day, all else one a month.
+-- Creates the partitions for a day (UTC) in every partitioned table; returns how many it created.
+-- Samples (`…_sample`) have one partition per day, other tables one per month.
 create or replace function public.ensure_day(day date) returns integer language plpgsql as $$
 declare
   missing record;
@@ -25,7 +25,7 @@ begin
       and to_regclass(format('%I.%I', n.nspname, c.relname || to_char(span.begins, span.suffix))) is null
     order by c.oid
   loop
-    perform pg_advisory_xact_lock(hashtext('ensure_day')); -- two at once would both make it, or wait for each other
+    perform pg_advisory_xact_lock(hashtext('ensure_day')); -- two sessions at once would both create it, or deadlock
     execute format(
       'create table if not exists %I.%I partition of %I.%I for values from (%L) to (%L)',
       missing.schema_name, missing.child, missing.schema_name, missing.parent, missing.begins, missing.ends

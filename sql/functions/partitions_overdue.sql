@@ -1,15 +1,15 @@
--- Partitions that begin with records which retention.ms should have taken overdue_hours ago; at most a hundred of a broker. Kafka deletes whole
--- segments, by the newest timestamp in them, the active one too; records of one segment are dated segment.ms apart at
--- most, as one that is newer begins another. So of an hour that lies retention.ms, segment.ms and overdue_hours back
--- nothing is left, if what the log held then was dated before it. Both stand in the rows of those hours: where the log
--- ended two hours before, and its first record that was dated in that hour or later. What was written since with old
--- timestamps is not taken for old, and records that were dated ahead excuse their partition.
+-- Partitions whose first records should have been deleted overdue_hours ago by retention.ms; at most a hundred per broker.
+-- Kafka deletes whole segments by their newest timestamp, including the active one. Timestamps within a segment differ by
+-- at most segment.ms, because a newer record rolls a new segment. So records older than retention.ms + segment.ms +
+-- overdue_hours must be gone, if the records of that hour were dated before it. The rows of those hours have both: the
+-- log-end offset two hours before, and the first record dated in that hour or later. Records written since with old
+-- timestamps do not count as old, and a partition with records dated in the future is excluded.
 create or replace function public.partitions_overdue(as_of timestamptz, overdue_hours integer) returns table (
   cluster text, topic text, partition integer,
   broker_id integer,                  -- its leader
   kept_seconds double precision,      -- retention.ms
   overdue_from timestamptz,           -- records dated before are still there
-  overdue_ratio double precision      -- their share of its offsets, at least
+  overdue_ratio double precision      -- lower bound of their share of its offsets
 ) language sql stable rows 100 set enable_mergejoin = off as $$
   with topic as materialized (
     select t.cluster, t.topic, t.retention_ms, c.segment_ms,
@@ -21,7 +21,7 @@ create or replace function public.partitions_overdue(as_of timestamptz, overdue_
     and coalesce(t.configs #>> '{remote.storage.enable,value}', 'false') <> 'true'
   ),
 
-  -- Topic by topic, by the primary key: of the newest hours PostgreSQL's statistics know nothing.
+  -- Topic by topic, by the primary key: PostgreSQL has no statistics of the newest hours.
   suspect as materialized (
     select t.*, now.partition, now.leader, now.log_start_offset, now.log_end_offset, e.log_end_offset as end_before
     from topic as t
@@ -37,7 +37,7 @@ create or replace function public.partitions_overdue(as_of timestamptz, overdue_
     where now.log_start_offset < e.log_end_offset and now.leader is not null
   ),
 
-  -- Whose settings were the same, or shorter, when it was written and a day ago.
+  -- Topics with the same or a shorter retention when it was written and a day ago.
   settled as materialized (
     select s.cluster, s.topic, s.before
     from (select distinct cluster, topic, before, retention_ms, segment_ms from suspect) as s
@@ -51,7 +51,7 @@ create or replace function public.partitions_overdue(as_of timestamptz, overdue_
     having count(*) = 2
   ),
 
-  -- A broker that deletes nothing has thousands: each takes hundreds of look-ups, and a hundred prove it.
+  -- A broker that deletes nothing has thousands: each takes hundreds of index lookups, and a hundred are proof enough.
   proof as (
     select *
     from (
@@ -65,8 +65,8 @@ create or replace function public.partitions_overdue(as_of timestamptz, overdue_
     where place <= 100
   ),
 
-  -- A log that ended earlier in an hour since, or of which an earlier record is dated in it, was made anew or cut, or its
-  -- records were dated ahead.
+  -- A partition is excluded if its log ended earlier in a later hour, or has an earlier record dated in it: the topic was
+  -- recreated or truncated, or its records are dated in the future.
   held as (
     select s.cluster, s.topic, s.before, s.retention_ms, s.partition, s.leader, s.log_start_offset, s.log_end_offset, s.end_before,
       min(least(e.log_end_offset, e.log_end_offset_first)) as least_end,
@@ -94,4 +94,4 @@ create or replace function public.partitions_overdue(as_of timestamptz, overdue_
   where is_dated and least_end >= end_before
 $$;
 comment on function public.partitions_overdue is
-'Partitions that begin with records which their retention should have taken long ago, by what their logs held in the hours since; at most a hundred of a broker.';
+'Partitions whose first records should have been deleted long ago by retention.ms, by the content of their logs in the hours since; at most a hundred per broker.';

@@ -1,35 +1,35 @@
--- What each process may grow to, at least (total_bytes) and at most (most_bytes), and the same for its host.
--- That is its heap limit, RocksDB (off-heap), and the rest: classes, code, stacks and direct buffers as they are.
+-- Lower bound (total_bytes) and upper bound (most_bytes) of the memory that each process may grow to, and the same for its
+-- host: the maximum heap, RocksDB (off-heap), and the current size of classes, code, stacks, and direct buffers.
 create or replace function metrics.process_memory(
   of_hour timestamptz, measured_days double precision default 2, still_ratio double precision default 1.05,
   data_days double precision default 7, paced_days double precision default 1, ahead_days double precision default 14,
   unpacked_ratio double precision default 1
 ) returns table (
   cluster text, endpoint text,
-  host text,                                   -- its instance, else the host of its endpoint
-  off_heap_bytes double precision,             -- RocksDB as measured once it is settled; else as configured, as far as there are data to fill caches, or measured where that is more
-  is_settled boolean,                          -- whether it is known for measured_days, and grows no more
+  host text,                                   -- its instance, otherwise the host of its endpoint
+  off_heap_bytes double precision,             -- RocksDB: as measured once it is settled; otherwise as configured, limited by the data that can fill the caches, or as measured if that is more
+  is_settled boolean,                          -- whether it has measured_days of data and no longer grows
   unreported_stores double precision,          -- store instances that JMX does not expose; null: number unknown
   taken_bytes double precision,                -- maximum heap, other memory, reported RocksDB memory; null: maximum heap unknown
   host_taken_bytes double precision,           -- of all known JVMs on its host
-  rest_bytes double precision,                 -- unknown parts count 0
+  rest_bytes double precision,                 -- unknown parts count as 0
   total_bytes double precision,                -- null: maximum heap unknown
-  most_bytes double precision,                 -- with caches of unknown sharing counted per store; null: unknown
-  limit_bytes double precision,                -- of its container, or of its host if that is less
+  most_bytes double precision,                 -- with caches counted per store where sharing is unknown; null: unknown
+  limit_bytes double precision,                -- of its container, or of its host if that is smaller
   host_memory_bytes double precision,
-  host_total_bytes double precision,           -- all JVMs on its host; a container takes no more than its limit
+  host_total_bytes double precision,           -- all JVMs on its host; a container never takes more than its limit
   host_most_bytes double precision,            -- null: unknown for one of them
   other_jvms_bytes double precision,           -- the other JVMs on its host
   system_memory_used_percent double precision
 )
--- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
+-- The planner has no statistics of the newest hour: it expects one row and would choose nested loops.
 language sql stable rows 1000 set enable_nestloop = off as $$
   with settled as materialized (
     select *
     from metrics.settled_stores(of_hour, measured_days, still_ratio)
   ),
 
-  -- Of one that is settled counts what was measured, whatever its caches have room for.
+  -- For a settled process the measured memory counts, whatever the capacity of its caches.
   unfilled as (
     select *
     from metrics.unfilled_caches(
@@ -157,4 +157,4 @@ language sql stable rows 1000 set enable_nestloop = off as $$
   window host_window as (partition by p.instance_id)
 $$;
 comment on function metrics.process_memory is
-'What each process may grow to in an hour (heap, off-heap, rest), its limit, and the same of all JVMs on its host.';
+'Memory that each process may grow to in an hour (heap, off-heap, rest), its limit, and the same for all JVMs on its host.';

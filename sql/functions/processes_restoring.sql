@@ -1,6 +1,6 @@
--- The processes of Kafka Streams that restored state in an hour. The gauge counts offsets when a restore begins and falls by
--- records, so that after one of a compacted log it stands above 0 until the process ends (KAFKA-20711): what is as it was
--- an hour before is over.
+-- Kafka Streams processes that restored state in an hour. The gauge counts offsets when a restore begins and decreases by
+-- records, so after the restore of a compacted log it stays above 0 until the process ends (KAFKA-20711): a value that did
+-- not change since the hour before means that the restore is finished.
 create or replace function public.processes_restoring(first_hour timestamptz, last_hour timestamptz) returns table (
   hour timestamptz, cluster text, application_id text, endpoint text
 ) language sql stable rows 100 as $$
@@ -13,4 +13,4 @@ create or replace function public.processes_restoring(first_hour timestamptz, la
   and n.records_to_restore is distinct from b.records_to_restore
 $$;
 comment on function public.processes_restoring is
-'The processes of Kafka Streams applications that restored state in an hour: what they had yet to read changed since the hour before.';
+'Kafka Streams processes that restored state in an hour: the number of records left to restore changed since the hour before.';

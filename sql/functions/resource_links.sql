@@ -1,5 +1,5 @@
--- How things hang together in an hour: if the upstream one is sick, the downstream one may be. What was silent in the
--- hour hangs as it did when it answered last, at most 24 hours before: `seen_hour` says when.
+-- Dependencies between resources in an hour: a fault of the upstream resource can affect the downstream one. A resource
+-- that did not respond in the hour keeps its links from its latest response, at most 24 hours before, as `seen_hour` shows.
 create or replace function public.resource_links(as_of timestamptz) returns table (
   upstream text, downstream text, basis text, seen_hour timestamptz
 ) language sql stable as $$
@@ -17,7 +17,7 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
     order by account, region, instance_id, hour desc
   ),
 
-  -- A broker that doesn't answer keeps the id and the machine that it told last.
+  -- A broker that does not respond keeps the id and the instance that it reported last.
   broker as (
     select
       cluster,
@@ -44,7 +44,7 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
     group by cluster, endpoint
   ),
 
-  -- A cluster whose groups couldn't be read has those that it had.
+  -- A cluster without readable groups keeps its latest groups.
   members_known as (
     select cluster, max(hour) as hour
     from inventory.consumer_member_hourly
@@ -79,7 +79,7 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
 
   union all
   select public.resource_key('instance', i.account, i.region, i.instance_id),
-    public.resource_key('host', n.cluster, n.endpoint), 'told by', max(n.hour)
+    public.resource_key('host', n.cluster, n.endpoint), 'reported by', max(n.hour)
   from metrics.node_hourly as n
   inner join instance as i using (instance_id)
   where n.hour > as_of - interval '24 hours' and n.hour <= as_of
@@ -112,7 +112,7 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   from process
 
   union all
-  -- A Streams application's group has its id.
+  -- The group of a Kafka Streams application has the application's id.
   select public.resource_key('application', cluster, application_id), public.resource_key('group', cluster, application_id),
     'reads as', max(hour)
   from process

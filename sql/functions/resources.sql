@@ -1,9 +1,9 @@
--- Every thing that was seen in the 24 hours that end with an hour: its key, a name for people, whose it is.
--- Owner: its own tag, else the config's patterns, else who owns what it belongs to.
+-- Resources seen in the 24 hours that end with an hour: key, name, and owner. Owner: the resource's own tag, otherwise the
+-- config's `owners`, otherwise the owner of the resource that it belongs to.
 create or replace function public.resources(as_of timestamptz) returns table (
   kind text, key text, name text, cluster text, application text, owner text, seen_hour timestamptz
 ) language sql stable as $$
-  -- A step for each cluster and hour, by the index, as there are thousands of topics in each.
+  -- One index lookup per cluster and hour, because each cluster has thousands of topics.
   with recursive topics_of as (
     (
       select hour, cluster from inventory.topic_hourly
@@ -39,7 +39,7 @@ create or replace function public.resources(as_of timestamptz) returns table (
     select * from public.processes_seen(as_of)
   ),
 
-  -- What isn't a Streams application goes by the name that the config gives it.
+  -- An application other than Kafka Streams has the name from the config.
   application as materialized (
     select
       p.cluster,
@@ -66,7 +66,7 @@ create or replace function public.resources(as_of timestamptz) returns table (
   cross join lateral (select public.resource_key('instance', i.account, i.region, i.instance_id) as key) as k
 
   union all
-  -- Instances that replace one another: an Auto Scaling group, else those with the same tag application, else a single one.
+  -- Interchangeable instances: an Auto Scaling group, otherwise those with the same tag application, otherwise a single one.
   select 'instances', k.key, m.instance_group, null, m.application, coalesce(m.owner, detect.owner_of(k.key)), m.hour
   from (
     select
@@ -155,7 +155,7 @@ create or replace function public.resources(as_of timestamptz) returns table (
   left join application as a on r.cluster = a.cluster and r.group_id = a.application_id
 
   union all
-  -- A client that brokers count, in this hour; where its JVM is read it is its application's.
+  -- A client that brokers expose, in this hour; where its JVM is read, it belongs to that application.
   select 'client', k.key, c.cluster || '/' || c.client_id, c.cluster, c.application_id,
     coalesce(detect.owner_of(k.key), a.owner), as_of
   from (

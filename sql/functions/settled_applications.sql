@@ -1,4 +1,4 @@
--- Kafka Streams applications whose stores aren't being restored: no rebalance and no start for hours.
+-- Kafka Streams applications that are not restoring stores: no rebalance and no process start for hours.
 create or replace function public.settled_applications(
   of_cluster text, as_of timestamptz, settled_hours integer
 ) returns table (application_id text) language sql stable as $$
@@ -14,4 +14,4 @@ create or replace function public.settled_applications(
   having count(g.rebalances) = settled_hours and sum(g.rebalances) = 0
 $$;
 comment on function public.settled_applications is
-'Applications of a cluster whose stores aren''t being restored: their group is known to have had no rebalance, and none of their processes a start, for settled_hours.';
+'Applications of a cluster that are not restoring stores: no rebalance of their group and no start of their processes for settled_hours.';

@@ -1,10 +1,10 @@
--- What RocksDB takes at most in each process in which it is known for so many days and grows no more: since its start, with
--- as many stores as now, at most still_ratio of what it took in the earlier half of the time.
+-- Maximum RocksDB memory of each process with so many days of data that no longer grows: since its start, with as many
+-- stores as now, it takes at most still_ratio of its memory in the earlier half of the time.
 create or replace function metrics.settled_stores(
   of_hour timestamptz, measured_days double precision, still_ratio double precision
 ) returns table (
   cluster text, endpoint text,
-  measured_bytes double precision              -- the most of that time
+  measured_bytes double precision              -- maximum of that time
 ) language sql stable rows 1000 set enable_nestloop = off as $$
   select then_.cluster, then_.endpoint, max(then_.rocksdb_measured_bytes)
   from metrics.jvm_app_hourly as then_
@@ -16,7 +16,7 @@ create or replace function metrics.settled_stores(
     and a.store_instances > 0 and a.rocksdb_measured_bytes is not null
   group by then_.cluster, then_.endpoint, w.since, a.store_instances
   having
-    -- A third of the hours, and nearly the first of them.
+    -- A third of the hours, almost from the beginning.
     count(then_.rocksdb_measured_bytes) >= measured_days * 24 / 3
     and min(then_.hour) filter (where then_.rocksdb_measured_bytes is not null)
       <= w.since + make_interval(secs => measured_days * 8640)
@@ -25,4 +25,4 @@ create or replace function metrics.settled_stores(
       filter (where then_.hour <= w.since + make_interval(secs => measured_days * 43200))
 $$;
 comment on function metrics.settled_stores is
-'What RocksDB takes at most in each process in which it is known for so many days and grows no more.';
+'Maximum RocksDB memory of each process with so many days of data that no longer grows.';

@@ -1,4 +1,4 @@
--- Since when a finding is as it is, where its figures know it to the minute.
+-- Since when a finding has been firing, to the minute, where its metrics have it.
 create or replace function detect.since_of(metrics json) returns timestamptz
 language sql stable as $$
   select (f.value)::timestamptz from json_each_text(metrics) as f

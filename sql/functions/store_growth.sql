@@ -1,7 +1,7 @@
--- How each state store of an application grows, by the daily medians of its size over all processes (tasks move between
--- them, so the sum counts), of every third hour: eight of a day are enough. A day counts if it has such an hour in which
--- each process of the application that answered told this store's figures, and with as many tasks as on the newest day:
--- a reset, a new assignment or a restore is no growth.
+-- Growth of each state store of an application, by the daily medians of its size over all processes (tasks move between
+-- processes, so only the sum counts). Every third hour is read: eight per day are enough. A day counts if in one of these
+-- hours each responding process of the application reported this store's metrics, with as many tasks as on the newest day:
+-- a reset, a new assignment, or a restore is not growth.
 create or replace function public.store_growth(as_of timestamptz, days integer) returns table (
   cluster text, application_id text, store text, sst_bytes double precision, keys double precision,
   known_days bigint, bytes_per_day double precision, keys_per_day double precision, most_fallen_ratio double precision,
@@ -23,8 +23,8 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
     where hour = any(array(select a.hour from asked as a)) and application_id is not null
   ),
 
-  -- An hour in which a process was silent isn't known.
-  told as (
+  -- Hours in which all processes responded.
+  complete as (
     select hour, cluster, application_id
     from process
     group by hour, cluster, application_id
@@ -41,14 +41,14 @@ create or replace function public.store_growth(as_of timestamptz, days integer) 
       case when count(m.sst_bytes) = count(*) then sum(m.sst_bytes) end as sst_bytes,
       case when count(m.keys) = count(*) then sum(m.keys) end as keys
     from process as p
-    inner join told using (hour, cluster, application_id)
+    inner join complete using (hour, cluster, application_id)
     inner join metrics.state_store_memory_hourly as m
       on p.hour = m.hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
     where m.hour = any(array(select a.hour from asked as a))
     group by p.hour, p.cluster, p.application_id, m.store
   ),
 
-  -- Days end with the hour, not at midnight: the newest is whole.
+  -- Days end with the hour, not at midnight, so that the newest is complete.
   day as (
     select
       cluster,

@@ -1,20 +1,20 @@
--- What each process would have to read of a store's changelog: by tasks, evenly. Records are the most keys that the store
--- held lately, or a day ago where it is being restored since, and at most the offsets of its log. Stores without a changelog
--- have no row.
+-- What each process would have to restore from a store's changelog, by its tasks, evenly. Records are the maximum number of
+-- keys in the store recently, or a day ago where it has been restored since, and at most the offsets of its log. Stores
+-- without a changelog have no row.
 create or replace function public.store_restores(as_of timestamptz, settled_hours integer) returns table (
   cluster text, application_id text, endpoint text, store text,
-  tasks double precision,              -- that the process holds; null: none now
+  tasks double precision,              -- of the process; null: none now
   tasks_before double precision,       -- an hour ago
   sst_bytes double precision,          -- of the process
-  expected_bytes double precision,     -- memory of the process that it may take, own caches only
+  expected_bytes double precision,     -- maximum memory in the process by configuration, unshared caches only
   partitions integer,                  -- of its changelog
   all_tasks double precision,          -- of all processes; null: none now
-  most_tasks double precision,         -- the most of them within settled_hours: more than partitions are standbys
-  offsets_per_task double precision,   -- null: an end of its log isn't known
-  records_per_task double precision,   -- null: its keys aren't known
+  most_tasks double precision,         -- maximum of all_tasks within settled_hours; more than the partitions: standbys
+  offsets_per_task double precision,   -- null: a log-end offset is not known
+  records_per_task double precision,   -- null: its number of keys is not known
   bytes_per_task double precision      -- of its log; null: not known
 )
--- The planner's statistics don't know the newest hour: for the one row that it expects it would take nested loops.
+-- The planner has no statistics of the newest hour: it expects one row and would choose nested loops.
 language sql stable rows 1000 set enable_nestloop = off as $$
   with held as materialized (
     select
@@ -123,4 +123,4 @@ language sql stable rows 1000 set enable_nestloop = off as $$
   left join stored as b on c.cluster = b.cluster and c.topic = b.topic
 $$;
 comment on function public.store_restores is
-'What each process of a Kafka Streams application would have to read of its stores'' changelogs, and whether they have standbys.';
+'What each Kafka Streams process would have to restore from its stores'' changelogs, and whether the stores have standbys.';

@@ -1,7 +1,7 @@
--- The slope of a figure per hour by Theil and Sen: the median of the slopes between any two of its hours. Up to 29 % of
--- the hours may lie anywhere and it holds, where least squares follows each burst and two points follow their noise.
--- Hours whose value is null don't count. Null: fewer than three hours are known. Time grows with the square of the hours:
--- a week's take some 10 ms, so ask it for those that matter, or of daily medians.
+-- Theil-Sen slope of hourly values, per hour: the median of the slopes between any two hours. Up to 29 % of the hours may
+-- be outliers, where least squares follows each burst and a difference of two points follows their noise. Hours with null
+-- do not count. Null: fewer than three hours are known. Run time grows with the square of the hours: a week takes some
+-- 10 ms, so use it for few series, or for daily medians.
 create or replace function public.theil_sen(hours timestamptz[], amounts double precision[]) returns double precision
 language sql stable parallel safe as $$
   with known as materialized (
@@ -16,4 +16,4 @@ language sql stable parallel safe as $$
   having (select count(*) from known) >= 3
 $$;
 comment on function public.theil_sen is
-'The slope of a figure per hour: the median of the slopes between any two of its hours (Theil, Sen). Null: fewer than three are known.';
+'Theil-Sen slope of hourly values, per hour: the median of the slopes between any two hours. Null: fewer than three hours are known.';

@@ -1,7 +1,7 @@
--- What is usual of a figure in an hour, by its own past: median and median absolute deviation (unscaled) of the same hour
--- of the week over the 4 weeks before; of all their hours while fewer than three of the same hour are known. Hours whose
--- value is null don't count, and neither do the hour itself and those after it. Always one row: with fewer than
--- least_hours known in all, median, deviation and kind are null and known_hours says how many there are.
+-- Baseline of a metric in an hour, from its own history: median and median absolute deviation (unscaled) of the same hour of
+-- the week over the 4 weeks before, or of all hours while fewer than three of the same hour are known. Hours with null, the
+-- hour itself, and later hours do not count. Always one row: with fewer than least_hours known in total, median, deviation,
+-- and kind are null, and known_hours has their number.
 create or replace function public.topic_baseline(
   as_of timestamptz, hours timestamptz[], amounts double precision[], least_hours integer
 ) returns table (
@@ -40,4 +40,4 @@ create or replace function public.topic_baseline(
   cross join middle as m
 $$;
 comment on function public.topic_baseline is
-'What is usual of a figure in an hour: median and MAD of the same hour of the week over the 4 weeks before, of all hours while there are fewer than three; null while fewer than least_hours are known.';
+'Baseline of a metric in an hour: median and MAD of the same hour of the week over the 4 weeks before, or of all hours while there are fewer than three; null while fewer than least_hours are known.';

@@ -1,5 +1,5 @@
--- What each group read of each topic in an hour, as its commits tell: the view topic_readers for one hour. A rule that asks
--- the view has all hours of all partitions gathered to find the hours before.
+-- Reads of each group from each topic in an hour, by its commits: the view topic_readers for one hour. A query of the view
+-- aggregates all hours of all partitions to find the previous hours.
 create or replace function public.topic_readers_of(as_of timestamptz) returns table (
   hour timestamptz, cluster text, group_id text, topic text, records numeric, fresh_bytes double precision,
   backlog_bytes double precision, bytes_in_per_second double precision, lag_seconds double precision,
@@ -40,7 +40,7 @@ create or replace function public.topic_readers_of(as_of timestamptz) returns ta
       on before.hour = as_of - interval '1 hour'
       and p.cluster = before.cluster and p.group_id = before.group_id
       and p.topic = before.topic and p.partition = before.partition
-    -- A group that commits once an hour or less has no step within the hour: then the offset of the hour before counts.
+    -- A group that commits once an hour or less has no interval within the hour: then the offset of the hour before counts.
     cross join lateral (
       select greatest(p.records_consumed, p.committed_offset - before.committed_offset) as records
     ) as consumed
@@ -48,7 +48,7 @@ create or replace function public.topic_readers_of(as_of timestamptz) returns ta
     group by p.cluster, p.group_id, p.topic
   ) as r
   inner join public.topic_bytes as t on r.cluster = t.cluster and r.topic = t.topic and t.hour = as_of
-  -- One of which nothing is known is taken to read what comes in, and where the log's ends aren't known all is new.
+  -- Where nothing is known, it is assumed to read what is produced; where the log's offsets are not known, all reads count as new.
   cross join lateral (select least(r.records, t.records_in) as records) as fresh
   cross join lateral (select least(1, t.covered_seconds / nullif(r.consumed_seconds, 0)) as part) as counted
 $$;

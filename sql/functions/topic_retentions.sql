@@ -1,11 +1,11 @@
--- How long each topic that is deleted by time keeps its records, and how old the oldest was that a group had yet to read.
--- A group's lag is known by group and hour: its worst one counts for each topic that it reads, so a need is never too
--- small. Lags are those at the hours' ends, so an hour is added; a group that went back may have read anything.
+-- Retention of each topic with cleanup by time, and the age of the oldest record that a group had not read yet.
+-- Lag in time is known by group and hour: the maximum counts for each topic that the group reads, so the need is never too
+-- small. Lags are as of the end of the hour, so an hour is added; a group that rewound may have read records of any age.
 create or replace function public.topic_retentions(as_of timestamptz, days integer, min_bytes double precision) returns table (
   cluster text, topic text, kept_seconds double precision, read_seconds double precision,
-  groups bigint,                               -- null: nobody reads it
+  groups bigint,                               -- null: no group reads it
   went_back boolean, is_unknown boolean, log_bytes double precision,
-  written_bytes_per_second double precision,   -- of topics that are known to be smaller than min_bytes not asked for
+  written_bytes_per_second double precision,   -- not computed for topics known to be smaller than min_bytes
   cluster_was_there boolean
 ) language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = off set enable_sort = off as $$
   with group_age as materialized (
@@ -20,7 +20,7 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
     group by cluster, group_id
   ),
 
-  -- Commits are kept for a week: who read within the days is seen in one of its weeks.
+  -- Commits are kept for a week: a group that read within the days appears in one of its weeks.
   reader as materialized (
     select distinct p.cluster, p.topic, p.group_id
     from metrics.consumer_partition_hourly as p
@@ -61,7 +61,7 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
     and coalesce((t.configs -> 'retention.bytes' ->> 'value')::bigint, -1) < 0
   ),
 
-  -- A week of all topics takes longer to read than all else.
+  -- Reading a week of all topics takes longer than all the rest.
   rate as materialized (
     select cluster, topic, avg(r.bytes_in / nullif(r.covered_seconds, 0)) as bytes_per_second, max(r.log_bytes) as log_bytes
     from metrics.topic_hourly as r
@@ -90,4 +90,4 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
   left join rate as w using (cluster, topic)
 $$;
 comment on function public.topic_retentions is
-'How long each topic that is deleted by time keeps its records, the age of the oldest that a group had yet to read in the days that end with an hour, and its size.';
+'Retention of each topic with cleanup by time, the age of the oldest record that a group had not read yet in the days that end with an hour, and its size.';

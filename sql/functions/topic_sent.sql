@@ -1,5 +1,5 @@
--- What consumers fetched of a topic in the hours that end with one, and in how many of them JMX told it. Hour by hour, by
--- the primary key: asked of the few topics that rest, as all topics' weeks are too much.
+-- Bytes that consumers fetched from a topic in the hours that end with one, and the number of hours with JMX data. Hour by
+-- hour, by the primary key: used for few idle topics, because weeks of all topics are too many rows.
 create or replace function public.topic_sent(of_cluster text, of_topic text, as_of timestamptz, hours integer) returns table (
   bytes_out double precision, known_hours bigint
 ) language sql stable rows 1 as $$
@@ -12,4 +12,4 @@ create or replace function public.topic_sent(of_cluster text, of_topic text, as_
   ) as h
 $$;
 comment on function public.topic_sent is
-'What consumers fetched of a topic in the hours that end with one, and in how many of them JMX told it.';
+'Bytes that consumers fetched from a topic in the hours that end with one, and the number of hours with JMX data.';

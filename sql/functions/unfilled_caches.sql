@@ -1,12 +1,12 @@
--- How much of their block caches and write buffers the stores of a process can't fill. A cache holds blocks of its stores'
--- files: no more than there are now, and will be in ahead_days at the pace of the last data_days. Write buffers hold at most
--- twice what they were seen to hold in that time, between two flushes, and what is written until then. Unknown, and so not
--- told, where that pace is known of less than paced_days. Tasks move between processes, so both are of a mean task of the
--- application.
+-- Part of the block caches and write buffers that the stores of a process cannot fill. A cache holds blocks of the stores'
+-- files: no more than there are now and will be in ahead_days at the growth of the last data_days. Write buffers hold at most
+-- twice their observed maximum between two flushes of that time, plus what is written until then. Unknown, and so without a
+-- row, where growth is known for less than paced_days. Tasks move between processes, so both are per task (mean of the
+-- application).
 create or replace function metrics.unfilled_caches(
   of_hour timestamptz, data_days double precision, paced_days double precision, ahead_days double precision,
-  unpacked_ratio double precision,             -- of blocks in the cache to their files
-  of_endpoints text[]                          -- of these only: the pace takes long
+  unpacked_ratio double precision,             -- size of blocks in the cache relative to their files
+  of_endpoints text[]                          -- only these: the growth takes long to compute
 ) returns table (cluster text, endpoint text, unfilled_bytes double precision)
 language sql stable rows 1000 set enable_nestloop = off as $$
   with asked as materialized (
@@ -75,7 +75,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       when not coalesce(a.rocksdb_shared_cache, false)
         then sum(greatest(h.cache_bytes - h.data_bytes, 0))
           + coalesce(sum(greatest(h.expected_bytes - h.cache_bytes - h.buffered_bytes, 0)), 0)
-      -- Write buffers that are charged to it (nothing is expected beside it) fill a shared cache without any data.
+      -- Write buffers that are charged to the shared cache (expected_bytes is 0) fill it without any data.
       when min(h.expected_bytes) > 0 and count(h.data_bytes) = count(*)
         then greatest(a.rocksdb_shared_bytes - sum(h.data_bytes), 0)
     end
@@ -84,4 +84,4 @@ language sql stable rows 1000 set enable_nestloop = off as $$
   group by a.cluster, a.app, a.endpoint, a.rocksdb_shared_cache, a.rocksdb_shared_bytes
 $$;
 comment on function metrics.unfilled_caches is
-'How much of its stores'' block caches and write buffers each process can''t fill, by the data that exist and their pace.';
+'Part of its stores'' block caches and write buffers that each process cannot fill, by existing data and its growth.';

@@ -1,5 +1,5 @@
--- Keeps detect.standing in line with what is said, in whatever order hours are judged, and judged again. Most findings go
--- on as they were; of the others the history says since when.
+-- Keeps detect.open_finding in line with evaluations, in whatever order hours are evaluated, and when they are evaluated
+-- again. The status of most findings does not change; for the others, the history shows since when they have been firing.
 create or replace function detect.update_open_findings() returns trigger language plpgsql as $$
 declare
   changed text[] := array(

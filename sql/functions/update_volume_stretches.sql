@@ -1,4 +1,4 @@
--- The stretches of time in which a volume was the same, by its hours from one on.
+-- Periods in which a volume's configuration did not change, from its hours since one.
 create or replace function inventory.volume_stretches_since(
   of_account text, of_region text, of_volume_id text, since_hour timestamptz
 ) returns setof inventory.volume_stretch language sql stable rows 2 as $$
@@ -19,8 +19,8 @@ create or replace function inventory.volume_stretches_since(
     account, region, volume_id, volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id, stretch
 $$;
 
--- Keeps inventory.volume_stretch in line with the hours that were just loaded. Most are the newest: a volume's last stretch
--- goes on, or another begins. What comes in any other order has the stretches of its volumes made anew from there on.
+-- Keeps inventory.volume_stretch in line with the hours that were just loaded. Most are the newest: they extend the last
+-- period of a volume, or begin another. Hours in any other order cause the volume's periods to be recomputed from there on.
 create or replace function inventory.update_volume_stretches() returns trigger language plpgsql as $$
 declare
   only_hour timestamptz := (select min(hour) from loaded having min(hour) = max(hour));
@@ -77,7 +77,7 @@ begin
     group by n.account, n.region, n.volume_id
   ),
 
-  made_anew as (
+  recomputed as (
     select s.* from out_of_order as o
     cross join lateral inventory.volume_stretches_since(o.account, o.region, o.volume_id, o.since_hour) as s
   ),
@@ -87,13 +87,13 @@ begin
     where s.account = o.account and s.region = o.region and s.volume_id = o.volume_id
     and s.valid_from >= o.since_hour
     and not exists (
-      select from made_anew as m
+      select from recomputed as m
       where m.account = s.account and m.region = s.region and m.volume_id = s.volume_id and m.valid_from = s.valid_from
     )
   )
 
   insert into inventory.volume_stretch
-  select * from made_anew
+  select * from recomputed
   on conflict (account, region, volume_id, valid_from) do update set
     last_hour = excluded.last_hour, hours_seen = excluded.hours_seen, volume_type = excluded.volume_type,
     size_gib = excluded.size_gib, provisioned_iops = excluded.provisioned_iops,

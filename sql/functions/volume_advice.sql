@@ -1,8 +1,10 @@
--- What to change a volume to that its own limits hold back, its price, other options, and the replay of 14 days with it.
--- Sized by the 99th percentile of its demand with headroom; what it has was too little, so never less than that with
--- headroom. Where demand is known only as "at least so much" (wants_at_least), by step_ratio times that: operations that
--- are held back hold back their bytes too. In 14 days it may have wanted more where that was known. Micro-bursts count by what they ask while they last. gp3, io1 and io2 keep their type where more of it helps (by_throughput: throughput binds, not IOPS), all
--- else becomes gp3, which has no bucket. suffices: false where one volume can't give it; is_at_its_end: nor more than now.
+-- Recommended change for a volume that its own limits throttle: type and size, price, other options, and a replay of 14 days.
+-- Sized by the 99th percentile of its demand plus headroom; the current limits were too small, so never less than those
+-- plus headroom. Where demand is only a lower bound (wants_at_least), step_ratio times that: throttled operations throttle
+-- bytes, too. The larger demand of the last 14 days counts, where it is known. Micro-bursts count at their rate while they
+-- last. gp3, io1, and io2 keep their type where more of it helps (by_throughput: throughput is the limit, not IOPS); others
+-- become gp3, which has no burst bucket. suffices: false where one volume cannot sustain it; is_at_its_end: it also cannot
+-- get more than it has now.
 create or replace function metrics.volume_advice(
   of_hour timestamptz, of_account text, of_region text, of_volume_id text,
   by_throughput boolean, headroom_ratio double precision, step_ratio double precision

@@ -1,5 +1,5 @@
--- Since when a volume that is held back at the hour's end has been, without a pause: over the hours of the last 7 days in
--- which that goes on from the hour before. An hour knows some minutes of its past only (volume_hourly.throttled_since).
+-- When throttling of a volume that is throttled at the end of the hour began, without a pause: over the hours of the last 7
+-- days that continue from the hour before. An hour knows only some minutes before it (volume_hourly.throttled_since).
 create or replace function metrics.held_back_since(
   of_hour timestamptz, of_account text, of_region text, of_volume_id text
 ) returns timestamptz language sql stable as $$
@@ -20,10 +20,10 @@ create or replace function metrics.held_back_since(
   limit 1
 $$;
 
--- How slow a volume is that nothing holds back, against its own last 7 days: its usual latency (the median of all hours,
--- or of this time of day where that is more), what is slow for it, and for how many minutes at least it has been so,
--- over the hours without a pause. Slow is slow_ms, times ratio of what is usual, and 5 median absolute deviations more.
--- With fewer than known_hours of its past, slow_ms alone counts, and of an HDD nothing is said.
+-- Latency of a volume without throttling, against its own last 7 days: the baseline (median of all hours, or of this time
+-- of day if that is larger), the limit, and for how many minutes at least it has been slow without a pause. Slow means above
+-- slow_ms, above ratio times the baseline, and above the baseline plus 5 median absolute deviations. With fewer than
+-- known_hours of history only slow_ms counts, and an HDD is not evaluated.
 create or replace function metrics.volume_slowness(
   of_hour timestamptz, of_account text, of_region text, of_volume_id text,
   slow_ms double precision, ratio double precision, known_hours integer

@@ -1,7 +1,6 @@
--- A volume's last 14 days: hours known, minutes its limits held it back, and minutes that other limits would have.
--- Of hours in which the volume held it back, what it wanted is taken from the day before them (volume_hourly.demand_…),
--- and not known where that was held back as well: of unknown_minutes nothing tells. In others it wanted what it did,
--- minute by minute.
+-- A volume's last 14 days: known hours, minutes in which its limits throttled it, and minutes in which other limits would
+-- have. For throttled hours, the demand is taken from the day before (volume_hourly.demand_…); it is unknown where that day
+-- was throttled as well (unknown_minutes). In other hours, the demand is the load of each minute.
 create or replace function metrics.volume_replay(
   of_account text, of_region text, of_volume_id text, until_hour timestamptz, iops double precision, mib_s double precision
 ) returns table (

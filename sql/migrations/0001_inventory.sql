@@ -1,21 +1,21 @@
--- What exists, hour by hour: volumes, instances, brokers, topics, groups, schemas; and prices of volumes.
+-- What exists in each hour: volumes, instances, brokers, topics, groups, and schemas; and the prices of volumes.
 create schema inventory;
-comment on schema inventory is 'What there is: volumes, instances, topics; one row per thing and hour.';
+comment on schema inventory is 'What exists: volumes, instances, brokers, topics, groups; one row per resource and hour.';
 create schema staging;
-comment on schema staging is 'Where Spark tasks put rows before the hour is replaced in one transaction. Empty between runs.';
+comment on schema staging is 'Where Spark tasks write rows before the hour is replaced in one transaction. Empty between runs.';
 
--- Brokers as their cluster lists them: that one is missing is told by the cluster, not by our own way to it.
+-- Brokers as their cluster lists them. A broker is missing when the cluster does not list it, not when our connection to it fails.
 create table inventory.broker_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
-  broker_id integer not null,  -- Broker's id
-  host text,  -- Host by which clients reach it; null: it isn't listed
-  is_listed boolean not null,  -- Whether the cluster listed it at one of two looks
-  replicas integer not null,  -- Replicas that it has, in sync or not
-  observed_at timestamptz not null,  -- When it was first asked
-  adding_replicas integer,  -- Replicas that reassignments are adding to it; null: the cluster didn't tell
-  throttles jsonb,  -- Throttles of replication that are set on it, by setting: value, and whether it is its own or all brokers'; null: not told
-  rack text,  -- Its broker.rack; null: it has none, or isn't listed, or the cluster didn't tell
+  broker_id integer not null,  -- Broker id
+  host text,  -- Host under which clients reach it; null: not listed
+  is_listed boolean not null,  -- Whether the cluster listed it in at least one of two metadata requests
+  replicas integer not null,  -- Replicas assigned to it, in sync or not
+  observed_at timestamptz not null,  -- When it was first queried (UTC)
+  adding_replicas integer,  -- Replicas that reassignments are adding to it; null: not reported
+  throttles jsonb,  -- Replication throttles in force on it, by setting: value, and whether it is set on the broker or as the default of all brokers; null: not reported
+  rack text,  -- Its broker.rack; null: it has none, is not listed, or the cluster did not report racks
   primary key (hour, cluster, broker_id)
 ) partition by range (hour);
 
@@ -24,15 +24,15 @@ create table inventory.consumer_group_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
   group_id text not null,  -- Group
-  protocol text,  -- classic, consumer (KIP-848) or streams (KIP-1071: its members aren't told); samza: a job, by its checkpoints
-  state text,  -- STABLE, EMPTY, DEAD, …; null: it couldn't be asked, or no coordinator lists the group
+  protocol text,  -- classic, consumer (KIP-848), streams (KIP-1071; members are not reported), or samza (a job, known from its checkpoints)
+  state text,  -- STABLE, EMPTY, DEAD, …; null: it could not be described, or no coordinator lists the group
   assignor text,  -- Partition assignor
   members integer,  -- Members
-  observed_at timestamptz not null,  -- When it was asked; where no coordinator lists the group, when it last was there
+  observed_at timestamptz not null,  -- When it was queried (UTC); when it last existed, if no coordinator lists the group
   primary key (hour, cluster, group_id)
 ) partition by range (hour);
 
--- Members of consumer groups: who reads, from where.
+-- Members of consumer groups: which client reads which partitions, and from which host.
 create table inventory.consumer_member_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
@@ -44,21 +44,21 @@ create table inventory.consumer_member_hourly (
   primary key (hour, cluster, group_id, member_id)
 ) partition by range (hour);
 
--- List prices of EBS volumes by region, USD a month; read from the table of prices (config `ebs_prices`) by `migrate`.
+-- List prices of EBS volumes by region, in USD per month. `migrate` reads them from the price table (config `ebs_prices`).
 create table inventory.ebs_price (
   region text primary key,  -- AWS region
-  as_of date not null,  -- Day for which the prices are known
-  source text not null,  -- Where they come from
-  gp2_gib double precision,  -- gp2, per GiB; null: not known, as below
+  as_of date not null,  -- Day for which the prices are valid
+  source text not null,  -- Where the prices come from
+  gp2_gib double precision,  -- gp2, per GiB; null here and below: not known
   gp3_gib double precision,  -- gp3, per GiB
-  gp3_iops double precision,  -- gp3, per IOPS over 3,000
-  gp3_mib_s double precision,  -- gp3, per MiB/s over 125
+  gp3_iops double precision,  -- gp3, per IOPS above 3,000
+  gp3_mib_s double precision,  -- gp3, per MiB/s above 125
   io1_gib double precision,  -- io1, per GiB
   io1_iops double precision,  -- io1, per IOPS
   io2_gib double precision,  -- io2, per GiB
   io2_iops double precision,  -- io2, per IOPS up to 32,000
-  io2_iops_above_32000 double precision,  -- io2, per IOPS from there to 64,000
-  io2_iops_above_64000 double precision,  -- io2, per IOPS beyond
+  io2_iops_above_32000 double precision,  -- io2, per IOPS between 32,000 and 64,000
+  io2_iops_above_64000 double precision,  -- io2, per IOPS above 64,000
   st1_gib double precision,  -- st1, per GiB
   sc1_gib double precision  -- sc1, per GiB
 );
@@ -73,58 +73,58 @@ create table inventory.instance_hourly (
   state text,  -- running, stopped, …
   name text,  -- Tag Name
   application text,  -- Tag application
-  owner text,  -- Tag owner: who gets the ticket
-  private_ip text,  -- Private address
+  owner text,  -- Tag owner: the assignee of tickets
+  private_ip text,  -- Private IP address
   private_dns text,  -- Private host name
   launched_at timestamptz,  -- Launch time
-  vcpus integer,  -- Virtual CPUs of the type
-  memory_bytes bigint,  -- Memory of the type
-  nitro boolean,  -- Whether the type runs on Nitro (per-minute EBS checks exist there only)
-  ebs_baseline_iops double precision,  -- EBS operations per second the type sustains
-  ebs_maximum_iops double precision,  -- EBS operations per second it reaches in a burst
-  ebs_baseline_bytes_per_second double precision,  -- EBS bytes per second the type sustains
-  ebs_maximum_bytes_per_second double precision,  -- EBS bytes per second it reaches in a burst
+  vcpus integer,  -- vCPUs of the instance type
+  memory_bytes bigint,  -- Memory of the instance type
+  nitro boolean,  -- Whether the type runs on Nitro; only Nitro instances have per-minute EBS limit checks
+  ebs_baseline_iops double precision,  -- EBS baseline IOPS of the type
+  ebs_maximum_iops double precision,  -- EBS maximum IOPS of the type, reached in a burst
+  ebs_baseline_bytes_per_second double precision,  -- EBS baseline throughput of the type, in bytes per second
+  ebs_maximum_bytes_per_second double precision,  -- EBS maximum throughput of the type, in bytes per second, reached in a burst
   tags jsonb not null,  -- All tags
-  observed_at timestamptz not null,  -- When it was asked
+  observed_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, account, region, instance_id)
 ) partition by range (hour);
 
--- Partitions that are being moved between brokers, and the throttles that slow their replication.
+-- Partitions that are being reassigned to other brokers.
 create table inventory.reassignment_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster, as named in the config
   topic text not null,  -- Topic
-  partition integer not null,  -- Partition that is being moved
-  replicas jsonb not null,  -- Brokers that have replicas of it while it is moved, as a list of ids
-  adding jsonb not null,  -- Brokers among them that get one
-  removing jsonb not null,  -- Brokers among them that lose theirs
-  partition_bytes bigint,  -- Size of its largest replica that was there before; null: its brokers didn't tell
-  copied_bytes bigint,  -- Size of its replicas on the brokers that get one, together
-  left_bytes bigint,  -- What these lack yet: the partition's size for each, less what it has
-  observed_at timestamptz,  -- When it was listed
+  partition integer not null,  -- Partition that is being reassigned
+  replicas jsonb not null,  -- Ids of the brokers that hold or get a replica during the reassignment, a JSON list
+  adding jsonb not null,  -- Ids of the brokers that get a replica
+  removing jsonb not null,  -- Ids of the brokers that lose their replica
+  partition_bytes bigint,  -- Size of its largest existing replica; null: not reported by its brokers
+  copied_bytes bigint,  -- Bytes that the new replicas have copied so far, in total
+  left_bytes bigint,  -- Bytes that the new replicas still have to copy, in total
+  observed_at timestamptz,  -- When it was listed (UTC)
   primary key (hour, cluster, topic, partition)
 ) partition by range (hour);
 
--- Texts of registered schemas by their id, once each: they never change.
+-- Definitions of registered schemas by id, stored once each: a registered schema never changes.
 create table inventory.registered_schema (
   cluster text not null,  -- Kafka cluster
-  schema_id integer not null,  -- Id that frames values: magic byte 0, then this
+  schema_id integer not null,  -- Schema id in the value's header: magic byte 0, then this id
   schema_type text not null,  -- AVRO, JSON or PROTOBUF
-  definition text not null,  -- The schema
-  schema_references jsonb,  -- Schemas that it builds on: [{name, subject, version}, …]; null: none
+  definition text not null,  -- Definition of the schema
+  schema_references jsonb,  -- Schemas that it references: [{name, subject, version}, …]; null: none
   primary key (cluster, schema_id)
 );
 
--- Subjects of Schema Registries: which versions there are and how each may change.
+-- Subjects of Schema Registries: their versions, and the compatibility mode.
 create table inventory.schema_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
   subject text not null,  -- Subject, by default <topic>-key or <topic>-value
   version integer not null,  -- Version of the subject
-  schema_id integer,  -- Id that frames values: joins inventory.registered_schema
-  compatibility text,  -- BACKWARD, FORWARD, FULL, … _TRANSITIVE or NONE; null: it couldn't be asked
-  compatibility_source text,  -- subject: set for it; global: the registry's
-  observed_at timestamptz not null,  -- When it was asked
+  schema_id integer,  -- Id in the header of values; joins inventory.registered_schema
+  compatibility text,  -- BACKWARD, FORWARD, FULL, … _TRANSITIVE or NONE; null: not reported
+  compatibility_source text,  -- subject: set on the subject; global: default of the registry
+  observed_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, cluster, subject, version)
 ) partition by range (hour);
 
@@ -134,23 +134,23 @@ create table inventory.topic_hourly (
   cluster text not null,  -- Kafka cluster
   topic text not null,  -- Topic
   partitions integer not null,  -- Number of partitions
-  replication_factor integer,  -- Replicas of its partitions (the least)
-  kind text not null,  -- plain, changelog, repartition, coordinator or checkpoint (of a Samza job), or internal (of Kafka itself: __…)
-  application_id text,  -- Streams application id or Samza job that the topic belongs to; null of plain and internal topics
+  replication_factor integer,  -- Smallest replication factor of its partitions
+  kind text not null,  -- plain, changelog, repartition, coordinator or checkpoint (of a Samza job), or internal (Kafka's own: __…)
+  application_id text,  -- Kafka Streams application id or Samza job that the topic belongs to; null for plain and internal topics
   cleanup_policy text,  -- cleanup.policy
   retention_ms bigint,  -- retention.ms
   segment_bytes bigint,  -- segment.bytes
-  configs jsonb,  -- Every config: {name: {value, source}}; null where the ACL is missing
-  observed_at timestamptz not null,  -- When it was asked
-  leader_throttled_replicas text,  -- Replicas that are throttled while others copy from them, as partition:broker, or *; null: none, or its settings weren't told
-  follower_throttled_replicas text,  -- Replicas that are throttled while they copy
-  one_rack_partitions integer,  -- Partitions whose replicas, of which there are several, all lie in one rack; null: of no partition that is known, and of some the racks aren't
+  configs jsonb,  -- All configs: {name: {value, source}}; null: the DescribeConfigs ACL is missing
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  leader_throttled_replicas text,  -- Replicas whose leader side is throttled (leader.replication.throttled.replicas), as partition:broker or *; null: none, or the configs are not reported
+  follower_throttled_replicas text,  -- Replicas whose follower side is throttled (follower.replication.throttled.replicas), likewise
+  one_rack_partitions integer,  -- Partitions with several replicas that are all in one rack; null: no partition is known, or racks of some brokers are not known
   primary key (hour, cluster, topic)
 ) partition by range (hour);
 create index topic_hourly_throttled on inventory.topic_hourly (hour)
 where leader_throttled_replicas is not null or follower_throttled_replicas is not null;
 
--- EBS volumes and what they are attached to.
+-- EBS volumes and their attachments.
 create table inventory.volume_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   account text not null,  -- AWS account id
@@ -158,34 +158,34 @@ create table inventory.volume_hourly (
   volume_id text not null,  -- EBS volume id
   volume_type text,  -- gp2, gp3, io1, io2, st1, sc1, standard
   size_gib integer,  -- Size in GiB
-  provisioned_iops integer,  -- IOPS as provisioned or as AWS states them for the size
-  provisioned_throughput_mib_s integer,  -- Throughput as provisioned (gp3)
+  provisioned_iops integer,  -- Provisioned IOPS, or the IOPS that AWS reports for the size
+  provisioned_throughput_mib_s integer,  -- Provisioned throughput (gp3), in MiB/s
   state text,  -- in-use, available, …
-  multi_attach boolean,  -- Whether several instances may attach it
-  instance_id text,  -- Instance it is attached to; null when detached
-  device text,  -- Device name there
-  attached_at timestamptz,  -- Since when
-  created_at timestamptz,  -- Creation time
+  multi_attach boolean,  -- Whether Multi-Attach is enabled
+  instance_id text,  -- Instance that it is attached to; null: detached
+  device text,  -- Device name on the instance
+  attached_at timestamptz,  -- When it was attached (UTC)
+  created_at timestamptz,  -- When it was created (UTC)
   name text,  -- Tag Name
   application text,  -- Tag application
-  owner text,  -- Tag owner: who gets the ticket
+  owner text,  -- Tag owner: the assignee of tickets
   tags jsonb not null,  -- All tags
-  observed_at timestamptz not null,  -- When it was asked
+  observed_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, account, region, volume_id)
 ) partition by range (hour);
 
--- Stretches of time in which a volume was the same. Kept up to date by triggers of volume_hourly, and for good.
+-- Periods in which the configuration of a volume did not change. Triggers of volume_hourly maintain them; they are never deleted.
 create table inventory.volume_stretch (
   account text not null,  -- AWS account id
   region text not null,  -- AWS region
   volume_id text not null,  -- EBS volume id
-  valid_from timestamptz not null,  -- First hour it was seen so (UTC)
-  last_hour timestamptz not null,  -- Last hour it was seen so (UTC)
-  hours_seen bigint not null,  -- Hours it was seen so; an hour that is loaded long after isn't counted
+  valid_from timestamptz not null,  -- First hour with this configuration (UTC)
+  last_hour timestamptz not null,  -- Last hour with this configuration (UTC)
+  hours_seen bigint not null,  -- Hours with this configuration that were observed; hours that a late backfill adds are not counted
   volume_type text,  -- gp2, gp3, io1, io2, st1, sc1, standard
   size_gib integer,  -- Size in GiB
-  provisioned_iops integer,  -- IOPS as provisioned
-  provisioned_throughput_mib_s integer,  -- Throughput as provisioned, MiB/s
-  instance_id text,  -- Instance it is attached to; null when detached
+  provisioned_iops integer,  -- Provisioned IOPS
+  provisioned_throughput_mib_s integer,  -- Provisioned throughput, in MiB/s
+  instance_id text,  -- Instance that it is attached to; null: detached
   primary key (account, region, volume_id, valid_from)
 ) with (fillfactor=70);

@@ -1,6 +1,6 @@
 -- What was evaluated, and what came of it.
 create schema detect;
-comment on schema detect is 'What was judged, and on what ground: loads, coverage, evaluations.';
+comment on schema detect is 'Evaluations of detectors and the data behind them: loads, coverage, runs, causes.';
 
 -- Which firing finding may have caused which, per hour.
 create table detect.cause (
@@ -24,94 +24,94 @@ create table detect.cause (
   primary key (hour, effect, cause)
 ) partition by range (hour);
 
--- What each source was asked and whether it answered, per hour and resource. Missing is not healthy.
+-- Response of each source, per hour and resource. Missing data is not healthy.
 create table detect.coverage (
   hour timestamptz not null,  -- Start of the hour (UTC)
-  app text not null,  -- Spark app that asked
+  app text not null,  -- Spark app that queried it
   source text not null,  -- Source: cloudwatch, ec2, jolokia, kafka_offsets, …
-  resource_name text not null,  -- What was asked for
+  resource_name text not null,  -- Resource that was queried
   status text not null,  -- answered, late, refused or missing
-  message text,  -- Why, where it isn't `answered`
-  asked_at timestamptz not null,  -- When (UTC)
+  message text,  -- Why the status is not `answered`; null: answered
+  asked_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, app, source, resource_name)
 ) partition by range (hour);
 
--- The detectors as they were when last run: header fields for people who ask in SQL.
+-- The detectors as of their last run: header fields for queries in SQL.
 create table detect.detector (
   detector text primary key,  -- Detector id
-  title text not null,  -- One line for people
+  title text not null,  -- Title
   severity text not null,  -- critical, warning or info
   maturity text not null,  -- experimental or stable
-  owner text not null,  -- Who keeps it
+  owner text not null,  -- Maintainer
   header jsonb not null,  -- The whole header
   sql_checksum text not null,  -- SHA-256 of the file
   loaded_at timestamptz not null  -- When (UTC)
 );
 
--- What a detector said of a resource in an hour (its last run).
+-- Evaluation of a resource by a detector in an hour (its last run).
 create table detect.evaluation (
   hour timestamptz not null,  -- Start of the hour (UTC)
   detector text not null,  -- Detector id
-  fingerprint text not null,  -- SHA-256 of detector and identity: never of a value or the severity
-  resource_name text not null,  -- The resource, for people
-  identity jsonb not null,  -- The columns that identify it
-  status text not null check (status in ('firing', 'ok', 'unknown')),  -- alarm, ok, or skip: can't be judged
-  severity text,  -- Severity of an alarm; null: it is none
-  message text not null,  -- One sentence for people
-  metrics json not null,  -- The detector's figures, raw, in its order
+  fingerprint text not null,  -- SHA-256 of the detector id and the identity; measured values and the severity are not part of it
+  resource_name text not null,  -- The resource's name
+  identity jsonb not null,  -- Columns that identify the resource
+  status text not null check (status in ('firing', 'ok', 'unknown')),  -- firing, ok, or unknown (not evaluated)
+  severity text,  -- Severity; null: not firing
+  message text not null,  -- Message, in one sentence
+  metrics json not null,  -- Metrics of the detector, unformatted, in its order
   evaluated_at timestamptz not null,  -- When (UTC)
-  resource text,  -- Key of the thing it is about, e.g. broker:orders-prod/3
-  owner text,  -- Who owns the thing; null: nobody is named
-  application text,  -- Application that the thing belongs to
-  reason text,  -- Which case of the detector it is; a ticket is told again when this or the severity changes
+  resource text,  -- Key of the resource, e.g. broker:orders-prod/3
+  owner text,  -- Owner of the resource; null: unassigned
+  application text,  -- Application that the resource belongs to
+  reason text,  -- Verdict of the detector; a ticket is updated when this or the severity changes
   details jsonb not null default '[]',  -- Further evidence, a list of sentences
-  impact text,  -- What happens to whom if nothing is done, as it was rendered then; null: it is not firing
-  actions jsonb not null default '[]',  -- What to do, in order, as it was rendered then
-  commands jsonb not null default '[]',  -- Lines to paste into a shell
-  key_metrics jsonb not null default '[]',  -- The few figures that convince, in their order
-  affected jsonb not null default '[]',  -- Parts of the thing that are hit: keys, or {topic, partition}
-  is_not_applicable boolean not null default false,  -- A skip that isn't for want of data: a detached volume, say
+  impact text,  -- Impact as rendered in that hour; null: not firing
+  actions jsonb not null default '[]',  -- Recommended actions, in order, as rendered in that hour
+  commands jsonb not null default '[]',  -- Commands to paste into a shell
+  key_metrics jsonb not null default '[]',  -- Key metrics, in order
+  affected jsonb not null default '[]',  -- Affected parts of the resource: keys, or {topic, partition}
+  is_not_applicable boolean not null default false,  -- Whether the detector does not apply to the resource (a detached volume, for example): unknown, but no data is missing
   primary key (hour, detector, fingerprint)
 ) partition by range (hour);
 create index evaluation_by_fingerprint on detect.evaluation (fingerprint, hour);
 create index evaluation_not_ok on detect.evaluation (hour, detector, status) where status <> 'ok';
 
--- What the config's exceptions of detectors matched, to tell those that match nothing.
+-- What the exceptions in the config matched; shows exceptions that match nothing.
 create table detect.exception (
   detector text not null,  -- Detector id
-  rule text not null,  -- The exception as the config has it, JSON
-  first_hour timestamptz not null,  -- Hour that knew it first (UTC)
-  last_hour timestamptz not null,  -- Newest hour judged with it (UTC)
-  matched_hour timestamptz,  -- Newest hour in which it matched something (UTC)
-  resources integer not null,  -- Things that it matched in the newest hour
+  rule text not null,  -- The exception as written in the config, JSON
+  first_hour timestamptz not null,  -- First hour that was evaluated with it (UTC)
+  last_hour timestamptz not null,  -- Newest hour that was evaluated with it (UTC)
+  matched_hour timestamptz,  -- Newest hour in which it matched a resource (UTC)
+  resources integer not null,  -- Resources that it matched in the newest hour
   primary key (detector, rule)
 );
 
--- One judging of an hour by a detector (its last run).
+-- Evaluation of an hour by a detector (its last run).
 create table detect.detector_run (
   hour timestamptz not null,  -- Start of the hour (UTC)
   detector text not null,  -- Detector id
-  status text not null,  -- judged, blocked (its tables weren't loaded) or failed
+  status text not null,  -- evaluated, blocked (its tables were not loaded), or failed
   message text,  -- Why it is blocked or failed
   sql_checksum text not null,  -- SHA-256 of the detector's file
   params jsonb not null,  -- Parameters in force
-  firing integer not null,  -- Resources in alarm
+  firing integer not null,  -- Resources with a firing finding
   ok integer not null,  -- Healthy resources
-  unknown integer not null,  -- Resources that couldn't be judged
-  seconds double precision not null,  -- Time it took
+  unknown integer not null,  -- Resources that could not be evaluated
+  seconds double precision not null,  -- Run time
   evaluated_at timestamptz not null,  -- When (UTC)
   primary key (hour, detector)
 ) partition by range (hour);
 create index detector_run_by_detector on detect.detector_run (detector, hour);
 
--- How soon applications are to have processed a record, by patterns of the config; the first that matches counts.
+-- Latency targets of applications, by patterns of the config; the first match counts.
 create table detect.latency_target (
   position integer primary key,  -- Order in the config
   key_pattern text not null,  -- Regular expression on an application's key
-  seconds double precision not null  -- From a record's timestamp to the end of its way
+  seconds double precision not null  -- Maximum time from a record's timestamp until it is processed
 );
 
--- What each app loaded for an hour (its last run).
+-- Rows that each app loaded for an hour (its last run).
 create table detect.load (
   hour timestamptz not null,  -- Start of the hour (UTC)
   app text not null,  -- Spark app
@@ -123,26 +123,26 @@ create table detect.load (
   primary key (hour, app)
 ) partition by range (hour);
 
--- Who owns what, by patterns of the config; the first that matches counts.
+-- Owners of resources, by patterns of the config; the first match counts.
 create table detect.owner (
   position integer primary key,  -- Order in the config
-  key_pattern text not null,  -- Regular expression on a thing's key
-  owner text not null  -- Who gets the tickets
+  key_pattern text not null,  -- Regular expression on a resource's key
+  owner text not null  -- Owner: the assignee of tickets
 );
 
--- Findings that are in alarm, or were until their newest hour, and since when. Kept up to date by a trigger of evaluation.
+-- Findings that are firing or were firing until their newest hour, and since when. A trigger of evaluation maintains it.
 create table detect.open_finding (
   fingerprint text primary key,  -- Finding
   detector text not null,  -- Detector id
-  since_hour timestamptz not null,  -- First hour in alarm without a healthy hour since, the newest apart (UTC)
-  is_ok boolean not null  -- Whether its newest hour is healthy
+  since_hour timestamptz not null,  -- First firing hour without a healthy hour since, except the newest (UTC)
+  is_ok boolean not null  -- Whether it is healthy in its newest hour
 );
 
--- Hours of which causes were weighed.
+-- Hours for which causes were weighed.
 create table detect.weighing (
   hour timestamptz primary key,  -- Start of the hour (UTC)
-  pairs integer not null,  -- Causes and effects that were held against each other and kept
-  accepted integer not null,  -- Effects that follow from a cause
-  seconds double precision not null,  -- Time it took
+  pairs integer not null,  -- Pairs of cause and effect that were kept
+  accepted integer not null,  -- Effects with an accepted cause
+  seconds double precision not null,  -- Run time
   weighed_at timestamptz not null  -- When (UTC)
 ) partition by range (hour);

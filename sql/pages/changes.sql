@@ -1,4 +1,4 @@
--- What changed on some things in the three hours that end with an hour.
+-- Changes of some resources in the three hours that end with an hour.
 select c.*
 from public.changes(:hour) as c
 where c.resource = any(cast(:resources as text[]))

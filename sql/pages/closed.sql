@@ -1,4 +1,4 @@
--- Tickets closed within the last days, newest first.
+-- Tickets closed in the last days, newest first.
 select
   t.fingerprint,
   t.title,

@@ -1,4 +1,4 @@
--- What each detector said, hour by hour: the worst severity in alarm, and how many of each.
+-- Status of each detector, hour by hour: the worst firing severity, and the number of findings by status.
 select
   j.detector,
   j.hour,

@@ -1,4 +1,4 @@
--- What the config's exceptions of a rule matched.
+-- What the exceptions of a detector in the config matched.
 select
   e.rule,
   e.first_hour,

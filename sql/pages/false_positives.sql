@@ -1,4 +1,4 @@
--- What people called wrong about a rule, the newest first, and how often they did.
+-- False positives that people reported for a detector, newest first, and their number.
 select
   a.fingerprint,
   coalesce(t.resource_name, e.resource_name) as resource_name,

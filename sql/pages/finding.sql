@@ -1,4 +1,4 @@
--- A finding as it stood in an hour, or where none is given in the newest that has it.
+-- A finding as of an hour; without an hour, as of the newest that has it.
 select
   e.*,
   d.title,

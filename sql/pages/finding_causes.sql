@@ -1,5 +1,5 @@
--- The causes weighed of a finding in an hour, the likeliest first: one row without a cause if there were none, and no row
--- where the hour's causes were not weighed.
+-- Causes weighed for a finding in an hour, most likely first: one row without a cause if there were none, and no row if the
+-- causes of the hour were not weighed.
 select
   w.hour,
   c.cause,

@@ -1,4 +1,4 @@
--- Findings that share a cause with a finding: its ticket's cause, what follows from it, what it touches too.
+-- Findings that share a cause with a finding: the ticket of its cause, its effects, and other findings on its resource.
 with this as (
   select ticket_id from tickets.ticket
   where fingerprint = :fingerprint

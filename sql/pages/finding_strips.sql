@@ -1,4 +1,4 @@
--- What was said of some findings, hour by hour.
+-- Status of some findings, hour by hour.
 select
   e.fingerprint,
   e.hour,

@@ -1,5 +1,5 @@
--- All tickets of a finding, newest first, with what each tracker has of it; one that stands in another's place has
--- that one's issues.
+-- All tickets of a finding, newest first, with their issues in each tracker; a ticket that another represents has that one's
+-- issues.
 select
   t.ticket_id,
   t.state,

@@ -1,5 +1,5 @@
--- What is wrong now, the worst first, causes before what follows from them, with the ticket of the possible cause: the
--- next after a finding, or from the beginning where that isn't among them any more. Every filter may be null.
+-- Open findings, worst first, causes before their effects, with the ticket of the accepted cause. The page after a finding,
+-- or the first page if that finding is no longer open. Every filter may be null.
 with ranked as (
   select
     f.*,

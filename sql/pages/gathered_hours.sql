@@ -1,4 +1,4 @@
--- The newest hour for which any source was asked.
+-- Newest hour for which any source was queried.
 select max(hour) as hour from (
   select max(hour) as hour from detect.coverage
   union all

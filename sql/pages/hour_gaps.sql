@@ -1,4 +1,4 @@
--- What wasn't answered in an hour: the same source, status and reason on one line.
+-- Missing data of sources in an hour: equal source, status, and message on one line.
 select
   c.app,
   c.source,

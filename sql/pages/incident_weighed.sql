@@ -1,4 +1,4 @@
--- The pairs weighed last of an incident's findings: each with its likeliest causes, and with what it was weighed to cause.
+-- Pairs last weighed for an incident's findings: each finding with its likeliest causes, and with its possible effects.
 select
   c.hour,
   c.effect,

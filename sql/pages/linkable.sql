@@ -1,4 +1,4 @@
--- Open incidents that a finding can be joined with: all but its own, the worst and newest first.
+-- Open incidents that a finding can be linked with: all except its own, worst and newest first.
 select
   t.fingerprint,
   coalesce(t.issue_title, t.title) as title,

@@ -1,4 +1,4 @@
--- What each app loaded for an hour, or why not.
+-- Rows that each app loaded for an hour, or the error.
 select
   l.app,
   l.status,

@@ -1,4 +1,4 @@
--- Where things stand, in one row: the newest hour judged, and what is open or couldn't be judged now.
+-- Current state in one row: the newest evaluated hour, open findings, and the number of resources not evaluated.
 with found as (
   select
     count(*) filter (where muted is null) as open,

@@ -1,4 +1,4 @@
--- What couldn't be judged, by rule and reason; last, where there is nothing to judge.
+-- What was not evaluated, by detector and message; at the end, resources to which a detector does not apply.
 select
   n.detector,
   coalesce(d.title, n.detector) as title,

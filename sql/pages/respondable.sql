@@ -1,4 +1,4 @@
--- The newest ticket of a finding, as its forms need it, and whether it is a part of an incident.
+-- The newest ticket of a finding with the fields that its forms need, and whether it is part of an incident.
 select
   this.fingerprint,
   t.ticket_id,

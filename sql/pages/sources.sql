@@ -1,4 +1,4 @@
--- What each source was asked and what came, for every hour of a stretch that ends with the newest.
+-- Requests and responses of each source, for every hour of a period that ends with the newest.
 select
   c.app,
   c.source,

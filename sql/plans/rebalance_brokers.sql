@@ -1,6 +1,6 @@
--- The brokers of a cluster for a plan of moves: their weight, their rack, what is free on them, who may get nothing, and
--- what copies may take: of their disk at the 95th, of their network at the 99th percentile of the newest hour, 30 % of the
--- limit stay free.
+-- Brokers of a cluster for a reassignment plan: their load, rack, free space, whether they may get replicas, and the
+-- bandwidth available for copying: disk at the 95th and network at the 99th percentile of the newest hour, with 30 % of the
+-- limit kept free.
 with newest as (
   select max(hour) as hour from metrics.broker_hourly
   where cluster = :cluster and hour > (select max(hour) from metrics.broker_hourly) - interval '24 hours'
@@ -53,7 +53,7 @@ left join inventory.instance_hourly as i on b.hour = i.hour and b.instance_id = 
 left join inventory.broker_hourly as r on b.hour = r.hour and b.cluster = r.cluster and b.broker_id = r.broker_id
 left join disk as d on b.broker_id = d.broker_id
 left join parked as p on true
--- The volume that does most: there lie the logs.
+-- The volume with the highest load: it holds the logs.
 left join lateral (
   select
     m.baseline_bytes_per_second as limit_bytes_per_second,
@@ -77,6 +77,6 @@ left join lateral (
   ) as s
 ) as w on true
 where b.cluster = :cluster and b.broker_id is not null
--- Controllers hold no data.
+-- Dedicated controllers hold no partitions.
 and (b.active_controllers is null or b.partitions is not null)
 order by b.broker_id asc

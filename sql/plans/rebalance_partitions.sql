@@ -1,6 +1,6 @@
--- The partitions of a cluster for a plan of moves: who leads and holds them, how large they are, and what they get and send
--- a second in the hour: their topic's bytes, shared as its records are. A partition that is being moved already, or isn't
--- whole, stands there too: it may not be moved.
+-- Partitions of a cluster for a reassignment plan: leader, replicas, size, and bytes in and out per second in the hour (the
+-- topic's bytes, shared by records). Partitions that are being reassigned or have missing replicas are included: they must
+-- not be moved.
 with rate as (
   select
     topic,

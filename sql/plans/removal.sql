@@ -1,4 +1,4 @@
--- The internal topics of an application, largest first, and what the last hour that was judged says of their use.
+-- Internal topics of an application, largest first, with the newest evaluation of their use.
 select
   t.cluster,
   t.topic,

@@ -1,6 +1,6 @@
--- Topics of a cluster whose replicas should be more, or lie elsewhere, as they were last judged: the largest of each
--- weakness, how many of it there are and are told, and how many replicas a partition should have. One row without a topic
--- where it was judged and nothing is wrong.
+-- Topics of a cluster that need more replicas, or replicas elsewhere, as last evaluated: the largest topics of each weakness,
+-- their number in the finding and in total, and the replication factor that they need. One row without a topic if the cluster
+-- was evaluated and nothing is wrong.
 with newest as (
   select distinct on (detector)
     detector,
@@ -11,7 +11,7 @@ with newest as (
   order by detector asc, hour desc
 ),
 
-told as (
+evaluated as (
   select
     n.wanted,
     e.status,
@@ -40,7 +40,7 @@ one as (
       when 'one rack' then t.metrics ->> 'one_rack_topics'
       else t.metrics ->> 'misplaced_topics'
     end as integer) as topics
-  from told as t
+  from evaluated as t
   cross join lateral json_array_elements(
     case when t.status = 'firing' and json_typeof(t.topics) = 'array' then t.topics else '[]' end
   ) with ordinality as w
@@ -53,10 +53,10 @@ select
   one.wanted,
   one.shown_topics,
   one.topics
-from (select count(*) as times from told) as judged
--- Of more than two replicas another setting is enough.
+from (select count(*) as times from evaluated) as found
+-- With more than two replicas, min.insync.replicas is changed instead.
 left join one on one.weakness not in ('high min.insync.replicas', 'low min.insync.replicas') or one.replicas <= 2
-where judged.times > 0
+where found.times > 0
 order by
   array_position(
     array['one replica', 'high min.insync.replicas', 'low min.insync.replicas', 'on a parked broker', 'one rack'],

@@ -1,5 +1,5 @@
--- What each broker of a cluster would carry with one topic more, spread evenly: bytes in are written by each replica, bytes
--- out go to followers and readers, CPU grows as bytes do, and open files as partitions do.
+-- Load of each broker of a cluster with one more topic, spread evenly: each replica writes the bytes in, bytes out go to
+-- followers and consumers, CPU grows with bytes, and open files grow with partitions.
 select
   h.broker_id,
   h.hours as known_hours,

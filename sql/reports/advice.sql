@@ -1,4 +1,4 @@
--- What is in alarm below the severity that opens tickets, in the newest hour of a period that its detector judged.
+-- Firing findings below the severity that opens tickets, in the newest hour of a period that their detector evaluated.
 select
   e.fingerprint, d.title, e.resource_name, e.severity, e.message,
   count(*) over () as total

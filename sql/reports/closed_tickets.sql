@@ -1,4 +1,4 @@
--- What was closed within a period, and why.
+-- Tickets closed within a period, with the reason.
 select
   t.title, t.severity, t.opened_hour, t.closed_hour, t.close_reason, filed.external_url, t.fingerprint,
   count(*) over () as total

@@ -1,4 +1,4 @@
--- What is paid, and what open advice would save, in the newest gathered hour: the sums of each kind, and its largest lines.
+-- Costs, and savings of open advice, in the newest gathered hour: the sum of each kind, and its largest lines.
 select
   kind,
   whose,

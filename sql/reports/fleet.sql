@@ -1,4 +1,4 @@
--- The fleet in figures, each from the newest hour of the period that has any. A table without rows is not known, not 0.
+-- The fleet in numbers, each from the newest hour of the period with data. A table without rows is unknown, not 0.
 with newest as (
   select
     (

@@ -1,4 +1,4 @@
--- What sources didn't answer in a period: the same source, status and reason on one line.
+-- Missing data of sources in a period: equal source, status, and message on one line.
 select
   c.source, c.status, coalesce(c.message, 'no reason given') as message, count(distinct c.resource_name) as resources,
   count(distinct c.hour) as hours, min(c.resource_name) as example, max(c.hour) as last_hour, count(*) over () as total

@@ -1,5 +1,5 @@
--- The broker whose network would be the fullest with a peer lost, in the direction in which it is, and of how many brokers
--- that is known; no row: no broker is known at all.
+-- The broker with the highest network use if a peer failed, in its fuller direction, and the number of brokers with known
+-- network use; no row: none is known.
 select
   h.cluster,
   h.broker_id,

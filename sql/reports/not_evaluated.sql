@@ -1,5 +1,5 @@
--- What couldn't be judged in a period: detectors that were blocked or failed, and resources that the newest judging
--- of each detector had to skip (`owner`: only those of one owner, '' those without).
+-- What was not evaluated in a period: detectors that were blocked or failed, and resources that the newest run of each
+-- detector could not evaluate (`owner`: only resources of one owner; '': unassigned).
 with newest as (
   select j.detector, max(j.hour) as hour
   from detect.detector_run as j

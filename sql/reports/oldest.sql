@@ -1,5 +1,5 @@
--- What is open the longest at the end of a period. What stands in another's place, as it follows from it or came in a
--- storm, counts with that.
+-- Tickets that have been open the longest at the end of a period. Tickets that follow from another, or belong to an alert
+-- storm, count with the ticket that represents them.
 select
   root.fingerprint,
   root.title,

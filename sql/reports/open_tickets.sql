@@ -1,6 +1,6 @@
--- What is open at the end of a period, worst first, with the newest word of its detector. What stands in another's
--- place, as it follows from it or came in a storm, counts with that. `owner`: what one owner has, '' what nobody has; then
--- what stands in the place of another's is told as well.
+-- Tickets that are open at the end of a period, worst first, with the newest evaluation of their finding. Tickets that follow
+-- from another, or belong to an alert storm, count with the ticket that represents them. `owner`: only tickets of one owner
+-- ('': unassigned), including those that are represented by another's.
 select
   t.ticket_id, root.fingerprint, root.detector, root.resource_name, root.identity, root.title,
   coalesce(t.issue_severity, t.severity) as severity,

@@ -1,4 +1,4 @@
--- Who owns what was open or closed in a period, or is advised to be changed: '' is what nobody is named for.
+-- Owners of what was open or closed in a period, or has advice; '': unassigned.
 select
   coalesce(t.owner, '') as owner,
   count(*) filter (

@@ -1,5 +1,5 @@
--- What each rule found in a period: how many tickets it opened, how many closed and how long those had been open, how many
--- stay. Each finding of a storm counts for itself.
+-- Tickets of each detector in a period: how many it opened, how many were closed and how long those were open, how many
+-- are still open. Each finding of an alert storm counts separately.
 select
   coalesce(d.title, t.detector) as title,
   count(*) filter (where t.opened_hour >= cast(:start as timestamptz)) as new,

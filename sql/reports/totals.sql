@@ -1,5 +1,5 @@
--- Findings of a period by what became of them, and what was judged at all. Each finding of a storm counts for itself.
--- `owner`: of one owner only, '' those without.
+-- Number of findings of a period by outcome, and what was evaluated. Each finding of an alert storm counts separately.
+-- `owner`: only findings of one owner; '': unassigned.
 with finding as (
   select
     t.severity,

@@ -1,4 +1,4 @@
--- The brokers that run on these volumes and instances, by what is known of an hour.
+-- Brokers that run on these volumes and instances, as of an hour.
 with link as materialized (
   select
     upstream,

@@ -1,4 +1,4 @@
--- Whether anything was gathered in the three hours before an hour.
+-- Whether any data was gathered in the three hours before an hour.
 select count(*) > 0 as is_known
 from detect.load
 where hour < :hour and hour >= :hour - interval '3 hours' and status = 'loaded'

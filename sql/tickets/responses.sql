@@ -1,4 +1,4 @@
--- What people said of findings, the newest first.
+-- Responses of people to findings, newest first.
 select
   a.response_id,
   a.fingerprint,

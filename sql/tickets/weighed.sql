@@ -1,4 +1,4 @@
--- The causes weighed of a finding when it fired last, the likeliest first.
+-- Causes weighed for a finding when it last fired, most likely first.
 select
   c.hour,
   c.cause,

@@ -1,4 +1,4 @@
--- Which software the clients of each cluster are, by brokers' connections and by what Kafka Streams says of itself, in the newest gathered hour; and which known faults its version has.
+-- Client software of each cluster in the newest gathered hour and the known issues of its version, from broker connection metrics and the Kafka Streams versions of applications.
 create or replace view public.client_versions as
 with newest as (
   select greatest((select max(b.hour) from metrics.broker_hourly as b), (select max(a.hour) from metrics.jvm_app_hourly as a)) as hour
@@ -31,10 +31,10 @@ client as (
   group by s.hour, s.cluster, s.labels
 ),
 
--- From this version on, until that one, which mended it: as the projects' own changelogs and upgrade notes say.
--- KAFKA-10888: producers send most to the slowest broker. KAFKA-8323, -19748, -20616: stores leak native memory.
+-- Affected versions: from the first, up to but not including the one with the fix, by the projects' changelogs and upgrade notes.
+-- KAFKA-10888: producers send the most to the slowest broker. KAFKA-8323, -19748, -20616: stores leak native memory.
 -- librdkafka#3020: compressed records of aborted transactions are read. #3306: cooperative groups rebalance for hours.
--- #4527: a consumer that closes while it is given partitions hangs.
+-- #4527: a consumer that closes during an assignment hangs.
 fault (library, since, until, name) as (
   values
   ('apache-kafka-java', '{2,4}'::integer[], '{3,3}'::integer[], 'KAFKA-10888'),
@@ -48,18 +48,18 @@ fault (library, since, until, name) as (
 
 select
   c.cluster,  -- Kafka cluster
-  c.client,  -- Its software's name as it says, kafka-streams (by applications' JVMs), or unknown: a client before Kafka 2.4
-  c.version,  -- Its version as it says
-  c.listener,  -- Listener that it is connected to: brokers themselves are clients of the one between brokers
-  c.connections,  -- Connections to all brokers; null: told by the application
-  c.applications,  -- Applications that run it, as far as their JVMs are read; null: told by the brokers
+  c.client,  -- Name that the client reports, kafka-streams (from applications' JVMs), or unknown: a client before Kafka 2.4
+  c.version,  -- Version that the client reports
+  c.listener,  -- Listener that it is connected to; on the inter-broker listener the brokers are clients
+  c.connections,  -- Connections to all brokers; null: known from the application's JVM
+  c.applications,  -- Applications that run it, as far as their JVMs are read; null: known from brokers' connections
   (
     select array_agg(f.name order by f.name)
     from fault as f
     where
       f.library = of.library and of.numbers >= f.since and of.numbers < f.until
-  ) as known_faults,  -- Its issues in Apache's or librdkafka's tracker; null: none that is known here
-  c.hour  -- The hour (UTC)
+  ) as known_faults,  -- Issues in the tracker of Apache Kafka or librdkafka; null: none known
+  c.hour  -- Start of the hour (UTC)
 from client as c
 cross join lateral (
   select

@@ -1,6 +1,6 @@
--- What each cluster carries, by owner: jobs with and without state, and how soon they are to have processed a record, their processes, and topics and groups. Of all that was seen in the newest 24 gathered hours.
+-- Workload of each cluster by owner, from the newest 24 gathered hours: stateful and stateless applications, their latency targets and processes, topics, and consumer groups.
 create or replace view public.cluster_composition as
-with lacking as materialized (
+with not_copied as materialized (
   select
     public.resource_key('topic', cluster, topic) as key,
     has_copy
@@ -40,23 +40,23 @@ seen as (
     t.kind = 'application' and (t.cluster, t.application) in (
       select s.cluster, s.application from resource as s where s.kind = 'store' and s.application is not null
     ) as has_state,
-    t.key in (select l.key from lacking as l where not l.has_copy) as has_no_copy,
-    t.key in (select l.key from lacking as l where l.has_copy is null) as may_have_copy
+    t.key in (select l.key from not_copied as l where not l.has_copy) as has_no_copy,
+    t.key in (select l.key from not_copied as l where l.has_copy is null) as may_have_copy
   from resource as t
 )
 
 select
   seen.cluster,  -- Kafka cluster
-  seen.owner,  -- Whose they are: tag, else the config's `owners`; null: nobody is named
-  count(*) filter (where seen.kind = 'application') as applications,  -- Applications whose JVMs or changelogs are known
-  count(*) filter (where seen.has_state) as stateful_applications,  -- Of these, such with state stores
-  count(*) filter (where seen.kind = 'application' and not seen.has_state) as stateless_applications,  -- Of these, such without
-  target.applications_by_target,  -- Of these, such with a target of latency: how many, by its seconds (`latency_targets` in the config); null: none has one
+  seen.owner,  -- Owner: tag, otherwise the config's `owners`; null: unassigned
+  count(*) filter (where seen.kind = 'application') as applications,  -- Applications with known JVMs or changelogs
+  count(*) filter (where seen.has_state) as stateful_applications,  -- Applications with state stores
+  count(*) filter (where seen.kind = 'application' and not seen.has_state) as stateless_applications,  -- Applications without state stores
+  target.applications_by_target,  -- Applications with a latency target (`latency_targets` in the config), by target in seconds; null: none
   count(*) filter (where seen.kind = 'process') as processes,  -- JVMs of applications
-  count(*) filter (where seen.kind = 'store') as state_stores,  -- State stores that have a changelog
-  count(*) filter (where seen.kind = 'topic') as topics,  -- Topics, with those that Streams made
+  count(*) filter (where seen.kind = 'store') as state_stores,  -- State stores with a changelog
+  count(*) filter (where seen.kind = 'topic') as topics,  -- Topics, including internal topics of Kafka Streams
   count(*) filter (where seen.kind = 'group') as consumer_groups,  -- Consumer groups
-  case when not bool_or(seen.may_have_copy) then count(*) filter (where seen.has_no_copy) end as topics_without_copy  -- Plain topics that no other watched cluster mirrors and no group backs up, as topic_copies tells; null: only one cluster is watched
+  case when not bool_or(seen.may_have_copy) then count(*) filter (where seen.has_no_copy) end as topics_without_copy  -- Plain topics that no other watched cluster mirrors and no group backs up, as in topic_copies; null: only one cluster is watched
 from seen
 left join target on seen.cluster = target.cluster and seen.owner is not distinct from target.owner
 group by seen.cluster, seen.owner, target.applications_by_target

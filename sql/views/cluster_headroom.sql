@@ -1,4 +1,4 @@
--- How much room each broker has: the 95th percentile of its hours of the last 7 days, and what it would have to carry if the fullest of its peers were lost and its work shared evenly. Of the newest gathered hour's brokers.
+-- Headroom of each broker: 95th percentile of its hours of the last 7 days, and its load if the busiest of its peers failed and its work were shared evenly. Of the brokers of the newest gathered hour.
 create or replace view public.cluster_headroom as
 with newest as (
   select max(hour) as hour from metrics.broker_hourly
@@ -21,7 +21,7 @@ now as (
   where b.active_controllers is null or b.partitions is not null
 ),
 
--- What each machine's network sustains.
+-- Baseline bandwidth of each broker's instance.
 network as (
   select
     i.instance_id,
@@ -84,22 +84,22 @@ select
   cluster,  -- Kafka cluster
   broker_id,  -- Broker
   brokers,  -- Brokers of the cluster
-  cpu_ratio,  -- CPU of the process as a share of the machine
-  cpu_ratio + more_cpu_ratio as cpu_one_lost_ratio,  -- The same with the busiest peer lost; null: it has none
-  bytes_in_per_second,  -- Bytes that come in, from producers and by replication
-  bytes_out_per_second,  -- Bytes sent, to consumers and followers
-  bytes_in_per_second / nullif(limit_in, 0) as network_in_ratio,  -- What comes in, of what its machine's network sustains; null: EC2 doesn't tell that
-  (bytes_in_per_second + more_bytes_in) / nullif(limit_in, 0) as network_in_one_lost_ratio,  -- The same with the peer lost that gets most
-  bytes_out_per_second / nullif(limit_out, 0) as network_out_ratio,  -- What it sends, of what its machine's network sustains
-  (bytes_out_per_second + more_bytes_out) / nullif(limit_out, 0) as network_out_one_lost_ratio,  -- The same with the peer lost that sends most
-  used_bytes / nullif(total_bytes, 0)::double precision as disk_ratio,  -- How full its log directories are now; null: they don't tell
+  cpu_ratio,  -- CPU of the process as a share of the host's CPU
+  cpu_ratio + more_cpu_ratio as cpu_one_lost_ratio,  -- The same with the busiest peer lost; null: it has no peer
+  bytes_in_per_second,  -- Bytes received per second, from producers and by replication
+  bytes_out_per_second,  -- Bytes sent per second, to consumers and followers
+  bytes_in_per_second / nullif(limit_in, 0) as network_in_ratio,  -- Bytes received, as a share of the instance's baseline bandwidth; null: not reported by EC2
+  (bytes_in_per_second + more_bytes_in) / nullif(limit_in, 0) as network_in_one_lost_ratio,  -- The same with the peer lost that receives the most
+  bytes_out_per_second / nullif(limit_out, 0) as network_out_ratio,  -- Bytes sent, as a share of the instance's baseline bandwidth
+  (bytes_out_per_second + more_bytes_out) / nullif(limit_out, 0) as network_out_one_lost_ratio,  -- The same with the peer lost that sends the most
+  used_bytes / nullif(total_bytes, 0)::double precision as disk_ratio,  -- Used share of its log directories' volumes now; null: not reported
   (used_bytes + more_used_bytes) / nullif(total_bytes, 0)::double precision as disk_one_lost_ratio,  -- The same with the fullest peer lost
-  total_bytes - used_bytes as usable_bytes,  -- What is free on them
+  total_bytes - used_bytes as usable_bytes,  -- Free bytes of these volumes
   partitions,  -- Replicas that it holds now
   partitions + more_partitions as partitions_one_lost,  -- The same with the fullest peer lost
-  open_files / nullif(max_file_descriptors, 0) as open_files_ratio,  -- Of its limit
-  (open_files + more_open_files) / nullif(max_file_descriptors, 0) as open_files_one_lost_ratio,  -- The same with the peer lost that has most
-  hours,  -- Hours of the 7 days that are known
-  hour  -- The hour (UTC)
+  open_files / nullif(max_file_descriptors, 0) as open_files_ratio,  -- Open file descriptors as a share of the limit
+  (open_files + more_open_files) / nullif(max_file_descriptors, 0) as open_files_one_lost_ratio,  -- The same with the peer lost that has the most
+  hours,  -- Hours of the 7 days with data
+  hour  -- Start of the hour (UTC)
 from broker
 order by cluster asc, broker_id asc;

@@ -1,4 +1,4 @@
--- Consumer groups in the newest gathered hour: lag in records and in time, the worst first.
+-- Consumer groups in the newest gathered hour: lag in records and in time, worst first.
 create or replace view public.consumer_lag as
 with newest as (
   select max(hour) as hour from metrics.consumer_group_hourly
@@ -13,19 +13,19 @@ alone as materialized (
 select
   g.cluster,  -- Kafka cluster
   g.group_id,  -- Group
-  status,  -- ok, warn, stop, stall or rewind; null: can't be said
-  lag_records,  -- Records behind, all partitions whose lag is known
-  lag_seconds_max,  -- Age of the oldest unread record, worst partition
+  status,  -- ok, warn, stop, stall or rewind; null: unknown
+  lag_records,  -- Sum over the partitions with known lag
+  lag_seconds_max,  -- Age of the oldest unread record, maximum of the partitions
   worst_topic,  -- Topic of the worst partition
-  worst_partition,  -- The worst partition
+  worst_partition,  -- Partition with the worst status
   records_consumed,  -- Records consumed in the hour
-  commits,  -- Commits in the hour; null: history couldn't be read
-  rebalances,  -- Rebalances in the hour; null: history couldn't be read
-  members,  -- Members when it was asked
-  a.is_committing as commits_without_members,  -- Whether it commits and has none, as Flink's do; null: none of these
-  state,  -- State when it was asked
-  lag_unknown_partitions,  -- Partitions whose lag isn't known
-  hour  -- The hour (UTC)
+  commits,  -- Commits in the hour; null: __consumer_offsets could not be read
+  rebalances,  -- Rebalances in the hour; null: __consumer_offsets could not be read
+  members,  -- Members when it was described
+  a.is_committing as commits_without_members,  -- Whether it commits without members, as Flink jobs do; null: it has members, or no commits
+  state,  -- State when it was described
+  lag_unknown_partitions,  -- Partitions with commits and unknown lag
+  hour  -- Start of the hour (UTC)
 from metrics.consumer_group_hourly as g
 left join alone as a using (cluster, group_id)
 where g.hour = (select hour from newest)

@@ -1,4 +1,4 @@
--- What is paid and could be saved, USD a month by list prices, in the newest gathered hour: EBS volumes by application (or by the Kafka cluster whose brokers have them), logs of topics by owner, with what these carry, and what open advice would save. A topic's log is paid as part of the brokers' volumes: don't add the two.
+-- Costs and savings by AWS list prices, USD a month, in the newest gathered hour: EBS volumes by application (or by the Kafka cluster of the brokers), logs of topics by owner with their traffic, and the savings of open findings. Topic logs are on the brokers' volumes: do not add the two.
 create or replace view public.costs as
 with newest as (
   select max(hour) as hour from inventory.volume_hourly
@@ -80,13 +80,13 @@ advice as (
 
 select
   kind,  -- volumes, logs or advice
-  whose,  -- Application, owner or cluster; of advice its title; null: nobody is named
+  whose,  -- Application, owner, or cluster; for advice the title of the detector; null: unassigned
   count(*) as resources,  -- Volumes, topics or findings
-  count(*) filter (where usd is null) as without_price,  -- Of these, whose price isn't known: they don't count
-  sum(usd) as usd_per_month,  -- List price, or what it would save
-  sum(partitions) as partitions,  -- Of the topics, without their copies; null of volumes and advice
-  sum(bytes_in_per_second) as bytes_in_per_second,  -- What producers send to the topics, mean of the hour; of those whose brokers answered over JMX
-  sum(bytes_out_per_second) as bytes_out_per_second  -- What goes to their readers
+  count(*) filter (where usd is null) as without_price,  -- Those without a known price; they are not included
+  sum(usd) as usd_per_month,  -- List price, or savings for advice
+  sum(partitions) as partitions,  -- Partitions of the topics, without replicas; null for volumes and advice
+  sum(bytes_in_per_second) as bytes_in_per_second,  -- Bytes produced to the topics, mean of the hour, from brokers that responded over JMX
+  sum(bytes_out_per_second) as bytes_out_per_second  -- Bytes sent to consumers of the topics
 from (
   select 'volumes' as kind, * from volume
   union all

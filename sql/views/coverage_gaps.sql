@@ -1,13 +1,13 @@
--- What a source was asked for and didn't give, per hour; newest first.
+-- Resources for which a source did not respond, per hour; newest first.
 create or replace view public.coverage_gaps as
 select
   hour,  -- Start of the hour (UTC)
-  app,  -- Spark app that asked
-  source,  -- Source that was asked
-  resource_name,  -- What was asked for
+  app,  -- Spark app that queried it
+  source,  -- Source that was queried
+  resource_name,  -- Resource that was queried
   status,  -- late, refused or missing
-  message,  -- Why
-  asked_at  -- When (UTC)
+  message,  -- Why it did not respond
+  asked_at  -- When it was queried (UTC)
 from detect.coverage
 where status <> 'answered'
 order by hour desc, app asc, source asc, resource_name asc;

@@ -1,39 +1,39 @@
--- What is wrong now: findings in alarm in their detector's newest judged hour, and those whose ticket is still open.
+-- Open findings: those that are firing in their detector's newest evaluated hour, and those with an open ticket.
 create or replace view public.findings_now as
 select
-  coalesce(e.severity, t.severity, 'info') as severity,  -- critical, warning or info; of the ticket where it isn't in alarm now
-  case when e.hour = newest.hour then e.status else 'unseen' end as status,  -- alarm, ok, skip (can't be judged), or unseen: absent from the newest hour
+  coalesce(e.severity, t.severity, 'info') as severity,  -- critical, warning or info; the ticket's severity if it is not firing now
+  case when e.hour = newest.hour then e.status else 'unseen' end as status,  -- firing, ok, unknown (not evaluated), or unseen: not found in the newest hour
   e.detector,  -- Detector id
-  d.title,  -- What is wrong, in general
+  d.title,  -- Title of the detector
   e.resource_name,  -- The resource
-  e.message,  -- What its detector says of it, with figures
+  e.message,  -- Message of its detector, with measured values
   e.details,  -- Further evidence, a list of sentences
-  e.impact,  -- What happens to whom if nothing is done
-  e.actions,  -- What to do, in order
-  s.since_hour,  -- First hour in alarm without a healthy hour since (UTC)
-  e.hour as judged_hour,  -- Hour that was judged (UTC)
-  t.ticket_id,  -- Our ticket's id; null: none is open
-  filed.external_key as ticket_key,  -- Key in the tracker
-  filed.external_url as ticket_url,  -- Link to the tracker
-  t.muted,  -- wont_fix or snoozed, where people said so
-  coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who works on it, where somebody said so
+  e.impact,  -- Impact if nothing is done
+  e.actions,  -- Recommended actions, in order
+  s.since_hour,  -- First firing hour without a healthy hour since (UTC)
+  e.hour as evaluated_hour,  -- Hour that was evaluated (UTC)
+  t.ticket_id,  -- Open ticket; null: none
+  filed.external_key as ticket_key,  -- Issue key in the tracker
+  filed.external_url as ticket_url,  -- Issue URL
+  t.muted,  -- wont_fix or snoozed, set by people; null: not muted
+  coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who acknowledged it; null: nobody
   e.fingerprint,  -- Id of the finding, for joins and links
-  e.reason,  -- Which case of the detector it is
-  e.resource,  -- Key of the thing it is about, as in the view thing
-  e.owner,  -- Who owns the thing; null: nobody is named
-  e.application,  -- Application that the thing belongs to
-  e.commands,  -- Lines to paste into a shell
-  e.metrics,  -- The detector's figures, raw
-  e.key_metrics  -- The few of them that convince, in their order
+  e.reason,  -- Verdict of the detector
+  e.resource,  -- Key of the resource, as in the view resource
+  e.owner,  -- Owner of the resource; null: unassigned
+  e.application,  -- Application that the resource belongs to
+  e.commands,  -- Commands to paste into a shell
+  e.metrics,  -- Metrics of the detector, unformatted
+  e.key_metrics  -- Key metrics, in order
 from (
   select v.fingerprint
   from detect.detector as d
   cross join lateral (
     select max(j.hour) as hour from detect.detector_run as j where j.detector = d.detector and j.status = 'evaluated'
-  ) as judged
+  ) as evaluated
   cross join lateral (
     select a.fingerprint from detect.evaluation as a
-    where a.hour = judged.hour and a.detector = d.detector and a.status = 'firing'
+    where a.hour = evaluated.hour and a.detector = d.detector and a.status = 'firing'
   ) as v
   union
   select fingerprint from tickets.ticket where state = 'open'

@@ -1,8 +1,8 @@
--- How things hang together in the newest gathered hour: if the upstream one is sick, the downstream one may be.
+-- Dependencies between resources in the newest gathered hour: a fault of the upstream resource can affect the downstream one.
 create or replace view public.resource_link as
 select
-  l.upstream,  -- Key of the thing that may make the other sick
-  l.downstream,  -- Key of the thing that may suffer
-  l.basis,  -- By what they are tied: attached, runs on, leads, read by, …
-  l.seen_hour  -- Hour that said so (UTC): older than the newest where a source was silent since
+  l.upstream,  -- Key of the resource that can affect the other
+  l.downstream,  -- Key of the resource that can be affected
+  l.basis,  -- Kind of dependency: attached, runs on, leads, read by, …
+  l.seen_hour  -- Hour with the dependency (UTC); older than the newest hour where a source has not responded since
 from public.resource_links((select max(h.hour) from detect.load as h)) as l;

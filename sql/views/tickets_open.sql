@@ -1,21 +1,21 @@
--- Open tickets, the worst and oldest first. The table tickets.issue has all trackers of a ticket.
+-- Open tickets, worst and oldest first. The table tickets.issue has all trackers of a ticket.
 create or replace view public.tickets_open as
 select
-  t.severity,  -- Severity of the last alarm
+  t.severity,  -- Severity when it last fired
   t.title,  -- Title in the tracker
-  t.resource_name,  -- The resource
+  t.resource_name,  -- The resource's name
   t.detector,  -- Detector id
-  t.opened_hour,  -- First hour in alarm (UTC)
-  t.last_firing_hour,  -- Newest hour in alarm (UTC)
-  t.muted,  -- wont_fix or snoozed, where people said so
-  coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who works on it, where somebody said so
+  t.opened_hour,  -- First firing hour (UTC)
+  t.last_firing_hour,  -- Newest firing hour (UTC)
+  t.muted,  -- wont_fix or snoozed, set by people; null: not muted
+  coalesce(place.acknowledged_by, t.acknowledged_by) as acknowledged_by,  -- Who acknowledged it; null: nobody
   t.muted_until,  -- End of a snooze (UTC)
-  t.role,  -- root: others follow from it; follows: from its cause; alone
-  cause.title as cause,  -- Title of the ticket that it follows from
-  filed.tracker,  -- The first tracker that has it
-  filed.external_key,  -- Key there; null: no tracker was told yet
-  filed.external_url,  -- Link there
-  t.ticket_id,  -- Our id
+  t.role,  -- root: cause of others; follows: included in the ticket of its cause; alone
+  cause.title as cause,  -- Title of the ticket of its cause
+  filed.tracker,  -- First tracker that has it
+  filed.external_key,  -- Issue key; null: not filed yet
+  filed.external_url,  -- Issue URL
+  t.ticket_id,  -- Ticket id
   t.fingerprint  -- Finding it is about
 from tickets.ticket as t
 left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id and place.detector <> 'storm'

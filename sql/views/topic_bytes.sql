@@ -1,21 +1,21 @@
--- Bytes in and out of each topic in each hour, over the time that JMX counted, and what a record weighs.
+-- Bytes in and out of each topic in each hour, in the time that JMX counters cover, and bytes per record.
 create or replace view public.topic_bytes as
 select
-  t.hour,  -- The hour (UTC)
+  t.hour,  -- Start of the hour (UTC)
   t.cluster,  -- Kafka cluster
   t.topic,  -- Topic
-  told.kind,  -- plain, changelog, repartition, coordinator, checkpoint or internal
-  i.application_id,  -- The Kafka Streams application that it belongs to
-  told.replication_factor,  -- Replicas of each partition; 1 where nobody said
-  t.covered_seconds,  -- Time that JMX counted
+  known.kind,  -- plain, changelog, repartition, coordinator, checkpoint or internal
+  i.application_id,  -- Kafka Streams application that it belongs to
+  known.replication_factor,  -- Replicas of each partition; 1 where it is not known
+  t.covered_seconds,  -- Time span of the JMX counters, in seconds
   t.bytes_in,  -- Bytes produced in that time
   t.bytes_out,  -- Bytes sent to consumers in that time
   l.records_in,  -- Records produced in the hour
-  coalesce(came.bytes_per_record, stored.bytes_per_record) as new_bytes_per_record,  -- As it comes in; else as stored
-  coalesce(stored.bytes_per_record, came.bytes_per_record) as old_bytes_per_record  -- As stored; else as it comes in
+  coalesce(came.bytes_per_record, stored.bytes_per_record) as new_bytes_per_record,  -- As produced; as stored where that is not known
+  coalesce(stored.bytes_per_record, came.bytes_per_record) as old_bytes_per_record  -- As stored; as produced where that is not known
 from metrics.topic_hourly as t
 left join inventory.topic_hourly as i using (hour, cluster, topic)
--- Topic by topic: of the newest hour PostgreSQL's statistics know nothing, and it would gather all partitions for each.
+-- Topic by topic: PostgreSQL has no statistics of the newest hour yet, and would aggregate all partitions for each topic.
 left join lateral (
   select
     sum(p.log_end_offset - p.log_start_offset) as records,
@@ -27,7 +27,7 @@ cross join lateral (
   select
     coalesce(i.kind, case when left(t.topic, 2) = '__' then 'internal' else 'plain' end) as kind,
     coalesce(i.replication_factor, 1) as replication_factor
-) as told
+) as known
 cross join lateral (select t.bytes_in / nullif(t.messages_in, 0) as bytes_per_record) as came
--- What is stored is that of all replicas: where nobody said how many, it tells nothing of a record.
+-- Stored bytes include all replicas: without the replication factor they do not give bytes per record.
 cross join lateral (select t.log_bytes / i.replication_factor / nullif(l.records, 0) as bytes_per_record) as stored;

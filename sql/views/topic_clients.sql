@@ -1,5 +1,5 @@
--- Who produces and consumes what, in the newest gathered hours: applications' clients by their own metrics, and members of
--- groups by what is assigned to them; of clients whose JVM isn't read, and of the topics of one beyond 100, only these.
+-- Producers and consumers of topics in the newest gathered hour: clients of applications by their own metrics, and group
+-- members by their assignment. Clients without a readable JVM, and topics beyond a client's first 100, are known from the latter only.
 create or replace view public.topic_clients as
 with member as materialized (
   select
@@ -35,13 +35,13 @@ select
   cluster,  -- Kafka cluster
   topic,  -- Topic
   kind,  -- producer or consumer
-  client_id,  -- Client id, of one or more clients
-  c.apps,  -- Applications in whose JVMs it is; null: no JVM that is read
-  m.group_ids,  -- Groups of which it is a member to which the topic is assigned; null: none, as of producers, and of consumers that restore state
-  c.records_per_second,  -- Records that it sends or reads; null: it doesn't tell
-  c.bytes_per_second,  -- Bytes of these: a producer's as they are sent, a consumer's uncompressed
-  c.record_errors,  -- Records that it gave up in the hour
-  coalesce(c.hour, m.hour) as hour  -- The hour (UTC)
+  client_id,  -- Client id, shared by one or more clients
+  c.apps,  -- Applications in which it runs; null: no JVM that is read
+  m.group_ids,  -- Groups in which it is a member with this topic assigned; null: none (producers, restore consumers)
+  c.records_per_second,  -- Records sent or consumed per second; null: not reported
+  c.bytes_per_second,  -- Bytes of these per second: as sent for a producer, uncompressed for a consumer
+  c.record_errors,  -- Records that failed in the hour
+  coalesce(c.hour, m.hour) as hour  -- Start of the hour (UTC)
 from client as c
 full join member as m using (cluster, topic, kind, client_id)
 order by cluster asc, topic asc, kind desc, bytes_per_second desc nulls last, client_id asc;

@@ -1,4 +1,4 @@
--- Which plain topics of the newest gathered hour have a copy elsewhere, as names tell: a topic of MirrorMaker in another cluster, or a group that backs them up.
+-- Plain topics of the newest gathered hour and their copies, by naming conventions: topics of MirrorMaker in another cluster, or groups that back them up.
 create or replace view public.topic_copies as
 with topic as materialized (
   select
@@ -9,7 +9,7 @@ with topic as materialized (
   where hour = (select max(hour) from inventory.topic_hourly) and kind = 'plain'
 ),
 
--- MirrorMaker 2 has a topic of its own for each cluster that it copies from: ALIAS.checkpoints.internal, ALIAS.heartbeats.
+-- MirrorMaker 2 has a topic of its own for each source cluster: ALIAS.checkpoints.internal, ALIAS.heartbeats.
 alias as (
   select
     cluster,
@@ -47,7 +47,7 @@ origin as (
   inner join topic as o on r.origin = o.topic and r.cluster <> o.cluster
 ),
 
--- An alias is the cluster of that name; where none is, the only other cluster that has such a topic.
+-- An alias is the cluster of that name; where there is none, the only other cluster that has such a topic.
 mirror as (
   select
     cluster,
@@ -72,14 +72,14 @@ backup as (
 
 select
   t.cluster,  -- Kafka cluster
-  t.topic,  -- Topic; not those of MirrorMaker
-  m.mirrors,  -- Topics of other watched clusters that MirrorMaker 2 copies it to, by their names; null: none that is known
-  b.backups,  -- Groups named as a mirror, a backup or an archive, or as a Connect sink into object storage, that have read all or committed within a day; null: none
+  t.topic,  -- Topic; MirrorMaker's own topics are left out
+  m.mirrors,  -- Topics of other watched clusters that MirrorMaker 2 copies it to, by their names; null: none known
+  b.backups,  -- Groups named as a mirror, backup, archive, or Connect sink to object storage that have read all of it or committed within a day; null: none
   case
     when num_nonnulls(m.mirrors, b.backups) > 0 then true
     when (select count(distinct all_of.cluster) from topic as all_of) > 1 then false
-  end as has_copy,  -- Whether it has one of these; null: only one cluster is watched, so that a mirror may be where nobody looks
-  t.hour  -- The hour (UTC)
+  end as has_copy,  -- Whether it has a mirror or a backup; null: only one cluster is watched, so a mirror could be in a cluster that is not
+  t.hour  -- Start of the hour (UTC)
 from topic as t
 left join mirror as m using (cluster, topic)
 left join backup as b using (cluster, topic)

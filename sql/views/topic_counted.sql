@@ -1,11 +1,11 @@
--- The time of each hour over which JMX counted a cluster's bytes by topic: what they are compared with is of this time.
+-- Time span in each hour in which JMX counters cover a cluster's bytes by topic. Compare these bytes only with data of the same span.
 create view public.topic_counted as
 select
-  hour,  -- The hour (UTC)
+  hour,  -- Start of the hour (UTC)
   cluster,  -- Kafka cluster
-  min(counted_from) as counted_from,  -- Start of that time
-  max(counted_to) as counted_to,  -- Its end
-  max(covered_seconds) as seconds  -- Seconds of it that were counted
+  min(counted_from) as counted_from,  -- Start of the span (UTC)
+  max(counted_to) as counted_to,  -- End of the span (UTC)
+  max(covered_seconds) as seconds  -- Seconds of it with counters
 from metrics.topic_hourly
 where bytes_out is not null and covered_seconds > 0
 group by hour, cluster;

@@ -5,13 +5,13 @@ select
   l.topic,  -- Topic
   l.owner,  -- Owner, if known
   l.p95_bytes_per_second,  -- Bytes produced per second, 95th percentile of the hours
-  l.partitions,  -- Partitions it has
-  l.needed_partitions,  -- Partitions it needs
+  l.partitions,  -- Partitions that it has
+  l.needed_partitions,  -- Partitions that it needs
   l.freed_partitions,  -- Partitions that it does not need
-  l.freed_replicas,  -- Replicas of these
-  l.freed_open_files,  -- Open files of these on brokers, at least
+  l.freed_replicas,  -- Replicas of these partitions
+  l.freed_open_files,  -- Open files of these replicas on brokers, at least
   l.is_new,  -- Whether it was created within the week before the evaluated days
-  j.hour  -- The hour (UTC)
+  j.hour  -- Start of the hour (UTC)
 from (
   select
     hour,

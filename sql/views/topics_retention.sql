@@ -5,12 +5,12 @@ select
   o.topic,  -- Topic
   o.owner,  -- Owner, if known
   o.groups,  -- Groups that read it
-  o.kept_seconds,  -- Age at which its records are deleted
+  o.kept_seconds,  -- Age at which records are deleted
   o.needed_seconds,  -- Largest time lag of its groups, or the minimum that the detector allows
   o.log_bytes,  -- Size of its logs, all replicas
   o.saved_bytes,  -- Bytes that the needed retention would free, all replicas
-  o.saved_usd_per_month,  -- Price of these, by the brokers' volumes; null: not known
-  j.hour  -- The hour (UTC)
+  o.saved_usd_per_month,  -- Price of these bytes, by the brokers' volumes; null: not known
+  j.hour  -- Start of the hour (UTC)
 from (
   select
     hour,

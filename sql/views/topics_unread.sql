@@ -1,15 +1,15 @@
--- Topics that got records in the newest gathered hour while no group has commits on them: written, but by all signs not read.
+-- Topics that received records in the newest gathered hour and that no group has commits on: written, but apparently not read.
 create or replace view public.topics_unread as
 select
   t.cluster,  -- Kafka cluster
   t.topic,  -- Topic
   t.kind,  -- plain, changelog or repartition
   t.partitions,  -- Partitions
-  sum(p.log_end_offset - p.log_end_offset_first) as records_in,  -- Records it got in the hour
-  max(j.log_bytes) as log_bytes,  -- Size of its logs, all replicas; null: JMX doesn't say
-  max(j.bytes_out) as bytes_out,  -- Bytes that consumers fetched all the same; null: JMX doesn't say
+  sum(p.log_end_offset - p.log_end_offset_first) as records_in,  -- Records appended in the hour
+  max(j.log_bytes) as log_bytes,  -- Size of its logs, all replicas; null: not reported over JMX
+  max(j.bytes_out) as bytes_out,  -- Bytes that consumers fetched nevertheless; null: not reported over JMX
   t.retention_ms,  -- retention.ms
-  t.hour  -- The hour (UTC)
+  t.hour  -- Start of the hour (UTC)
 from inventory.topic_hourly as t
 inner join metrics.partition_hourly as p on t.hour = p.hour and t.cluster = p.cluster and t.topic = p.topic
 left join metrics.topic_hourly as j on t.hour = j.hour and t.cluster = j.cluster and t.topic = j.topic

@@ -67,7 +67,7 @@ def test_no_network_is_one_line_that_names_the_set_and_the_way_out(jars: JarSet,
 
 def test_a_wrong_java_home_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(StreamwardenError, match="install a JDK 17 or newer, or mend JAVA_HOME"):
+    with pytest.raises(StreamwardenError, match="install a JDK 17 or newer, or correct JAVA_HOME"):
         java()
 
 

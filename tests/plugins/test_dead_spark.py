@@ -63,7 +63,7 @@ def test_the_hour_goes_on_with_what_was_gathered(
     output = "".join(said) + rest
     assert run.returncode == 1
     assert "Traceback" not in output + errors
-    assert "Spark's JVM is gone" in next(line for line in output.splitlines() if "fail  gather brokers" in line)
+    assert "Spark's JVM has ended" in next(line for line in output.splitlines() if "fail  gather brokers" in line)
     assert "done  judge ebs_volume_starving" in output, output
     assert "done  tickets" in output
     assert errors.strip().splitlines()[-1].startswith("streamwarden: the hour is incomplete")

@@ -1,8 +1,8 @@
-"""Topics, partitions, consumer groups, their commits and their lag; and the schemas registered for their values.
+"""Topics, partitions, consumer groups, commits, and lag; and the schemas registered for values.
 
-An hour is judged as of its end, or as of now while it isn't over: `as_of`, by cluster. What was committed then comes
-from the commit history; where that says nothing of a partition, the offset that the group has now stands for it, as
-long as the history was read up to now. A figure that can't be known is null, never 0.
+An hour is computed as of its end, or as of now while it has not ended: `as_of`, by cluster. Committed offsets at
+that time come from __consumer_offsets; for a partition without a commit there, the group's current offset is used,
+as long as __consumer_offsets was read up to now. A metric that is not known is null, never 0.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from spark_apps.sources.schema_registry import SchemaRegistry
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Asks all clusters of the config. Two are derived: `unlisted_groups`, gaps that no single answer shows, and
-    `positions`, by which the ages of what lags are asked."""
+    """Queries all clusters of the config. Two frames are derived: `unlisted_groups`, gaps that no single source can
+    detect, and `positions`, the offsets for which record timestamps are queried."""
     clusters = [cluster.name for cluster in config.kafka]
     end = hour + HOUR
     history_end = end + READ_TO_NOW if is_recent(hour) else end
@@ -85,7 +85,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """See the module."""
+    """Frames of all tables of the app, by table name."""
     sources = with_jobs(sources)
     partitions, steps = consumer_partitions(sources, hour).persist(), group_steps(sources, hour).persist()
     return {

@@ -1,4 +1,4 @@
-"""Topics, logs, groups and registered schemas as the clusters list them, and groups that nobody lists."""
+"""Topics, logs, groups, and registered schemas as the clusters list them, and groups that no coordinator lists."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from spark_apps.sources.kafka_client import read_clusters
 from spark_apps.sources.schema_registry import SchemaRegistry
 
 REMEMBERED = timedelta(hours=24)
-"""A group that nobody lists is looked for as long as this."""
+"""For this long a group that no coordinator lists is reported as missing."""
 CLOCKS_DIFFER = timedelta(minutes=1)
 _OF_BROKER = ["cluster", "broker"]
 _LAST = ("commit", "tombstone", "group_tombstone")
 
 
 def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> DataFrame:
+    """Rows of inventory.topic_hourly; `changelog_patterns` from the config assign topics to Samza jobs."""
     topics = sources["kafka_topics"].filter("topic is not null")
 
     def config_of(name: str) -> Column:
@@ -34,7 +35,7 @@ def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> 
     return (
         topics.join(_owned(sources, list(changelog_patterns)), ["cluster", "topic"])
         .join(f.broadcast(_racks(sources)), "cluster", "left")
-        # A topic of a changelog's name that isn't compacted is none.
+        # A topic with a changelog's name that is not compacted is not a changelog.
         .withColumn("kind", f.when(~is_changelog | is_compacted, f.col("kind")).otherwise("plain"))
         .select(
             "cluster",
@@ -60,7 +61,7 @@ def topics(sources: dict[str, DataFrame], changelog_patterns: Sequence[str]) -> 
 
 
 def _racks(sources: dict[str, DataFrame]) -> DataFrame:
-    """Per cluster: rack by broker, of those that have one."""
+    """Per cluster: map from broker id to rack, only brokers with a rack."""
     of_broker = sources["kafka_topics"].filter("rack is not null").select("cluster", "broker", "rack")
     return of_broker.groupBy("cluster").agg(
         f.map_from_entries(f.collect_list(f.struct("broker", "rack"))).alias("racks")
@@ -68,11 +69,11 @@ def _racks(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def _one_rack_partitions() -> Column:
-    """Of `partitions`, by `racks`."""
+    """Number of `partitions` with all replicas in one rack, by `racks`."""
     several = f.filter("partitions", lambda p: f.size(p.replicas) > 1)
     racks = f.transform(several, lambda p: f.array_distinct(f.transform(p.replicas, lambda b: f.col("racks")[b])))
     one = f.size(f.filter(racks, lambda of: (f.size(of) == 1) & of[0].isNotNull()))
-    # A broker's rack isn't told, and the others have at most one.
+    # The rack of a broker is not known, and the others are in one rack at most.
     is_unknown = f.exists(
         racks, lambda of: f.exists(of, lambda rack: rack.isNull()) & (f.size(f.array_compact(of)) < 2)
     )
@@ -80,7 +81,7 @@ def _one_rack_partitions() -> Column:
 
 
 def brokers(sources: dict[str, DataFrame]) -> DataFrame:
-    """Brokers that are listed or have replicas."""
+    """Rows of inventory.broker_hourly: brokers that are listed or have replicas."""
     held = (
         sources["kafka_topics"]
         .select("cluster", f.explode("partitions").alias("p"))
@@ -88,12 +89,12 @@ def brokers(sources: dict[str, DataFrame]) -> DataFrame:
         .groupBy("cluster", "broker")
         .agg(f.count("*").cast("int").alias("replicas"))
     )
-    told = (
+    listed = (
         sources["kafka_topics"].filter("broker is not null").select("cluster", "broker", "host", "rack", "observed_at")
     )
     moves = sources["kafka_log_dirs"].filter("kind = 'broker'").select(*_OF_BROKER, "adding_replicas", "throttles")
     return (
-        told.join(held, _OF_BROKER, "left")
+        listed.join(held, _OF_BROKER, "left")
         .join(f.broadcast(moves), _OF_BROKER, "left")
         .select(
             "cluster",
@@ -110,6 +111,7 @@ def brokers(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def reassignments(sources: dict[str, DataFrame]) -> DataFrame:
+    """Rows of inventory.reassignment_hourly: partitions with a reassignment in progress."""
     return (
         sources["kafka_log_dirs"]
         .filter("kind = 'reassignment'")
@@ -122,7 +124,7 @@ def reassignments(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def _owned(sources: dict[str, DataFrame], changelog_patterns: list[str]) -> DataFrame:
-    """What each topic is by its name, and whose."""
+    """Kind and application of each topic, by its name."""
     topics = sources["kafka_topics"].groupBy("cluster").agg(f.collect_set("topic").alias("topics"))
     groups = sources["kafka_groups"].groupBy("cluster").agg(f.collect_set("group_id").alias("groups"))
 
@@ -143,7 +145,7 @@ def _owned(sources: dict[str, DataFrame], changelog_patterns: list[str]) -> Data
 
 
 def known_groups(spark: SparkSession, hour: datetime) -> DataFrame:
-    """Groups of the hour before, and when they last were there."""
+    """Groups of the hour before, with the time at which they last existed."""
     query = f"""
         select cluster, group_id, observed_at from inventory.consumer_group_hourly
         where hour = '{(hour - HOUR).isoformat()}' and observed_at >= '{(hour - REMEMBERED).isoformat()}'
@@ -152,7 +154,7 @@ def known_groups(spark: SparkSession, hour: datetime) -> DataFrame:
 
 
 def known_ends(spark: SparkSession, hour: datetime) -> DataFrame:
-    """Ends of logs as they were seen when the hour before was gathered, if that was before this one's end."""
+    """Log-end offsets as of the previous hour's run, if that was before the end of this hour."""
     query = f"""
         select cluster, topic, partition, log_end_offset, offsets_at as known_at from metrics.partition_hourly
         where hour = '{(hour - HOUR).isoformat()}' and log_end_offset is not null
@@ -163,7 +165,7 @@ def known_ends(spark: SparkSession, hour: datetime) -> DataFrame:
 
 
 def known_commits(spark: SparkSession, hour: datetime) -> DataFrame:
-    """When each place was committed, as the newest hour of its cluster within a day tells."""
+    """Commit time of each group's partitions, from the newest hour of its cluster within a day."""
     before = f"hour >= '{(hour - REMEMBERED).isoformat()}' and hour < '{hour.isoformat()}'"
     query = f"""
         select p.cluster, p.group_id, p.topic, p.partition, p.committed_offset, p.committed_at
@@ -182,10 +184,11 @@ def known_commits(spark: SparkSession, hour: datetime) -> DataFrame:
 
 
 def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """Groups that must be there and that no coordinator lists: known an hour ago or written since, and not removed.
+    """Groups that must exist but are not listed by any coordinator: known an hour ago or written since, and not
+    removed.
 
-    A coordinator that couldn't load its part of `__consumer_offsets` leaves its groups out without a word. Of long past
-    hours nothing is missed: groups are listed as of now.
+    A coordinator that could not load its partition of `__consumer_offsets` leaves out its groups without an error.
+    Long past hours have no such groups, because groups are listed as of now.
     """
     listed = sources["kafka_groups"]
     asked = listed.filter("gap is null").groupBy("cluster").agg(f.max("observed_at").alias("asked_at"))
@@ -194,14 +197,14 @@ def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .join(f.broadcast(asked), "cluster")
         .filter(f.col("written_at") < f.col("asked_at") - f.lit(CLOCKS_DIFFER))
         .groupBy(*PLACE)
-        # Numbers and truths are kept in place; with text, millions of rows would be sorted first.
+        # Numbers and booleans are aggregated in place; with text, millions of rows would be sorted first.
         .agg(
             *(f.max_by(f.col("kind") == kind, "log_offset").alias(kind) for kind in _LAST),
             f.max("written_at").alias("observed_at"),
         )
     )
     written = last.groupBy(*GROUP).agg(
-        # A group's metadata alone says little: Connect's workers and Schema Registries have groups that read nothing.
+        # Group metadata alone is not enough: Connect workers and Schema Registries have groups that read nothing.
         f.bool_or("commit").alias("has_commits"),
         (f.bool_or("group_tombstone") | (f.bool_or("tombstone") & ~f.bool_or("commit"))).alias("is_removed"),
         f.max("observed_at").alias("written_at"),
@@ -219,8 +222,9 @@ def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
             f.coalesce("written_at", "observed_at").alias("observed_at"),
             f.format_string("%s group %s", *GROUP).alias("resource"),
             f.format_string(
-                "missing: no coordinator lists group '%s', which nobody removed: its coordinator couldn't load its part"
-                " of __consumer_offsets, or Describe on the group isn't granted, or it is no consumer group.",
+                "missing: group '%s' was not removed, but no coordinator lists it: its coordinator could not load its"
+                " partition of __consumer_offsets, the Describe ACL on the group is missing, or it is not a consumer"
+                " group.",
                 "group_id",
             ).alias("gap"),
         )
@@ -228,6 +232,7 @@ def unlisted_groups(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
 
 
 def groups_of(sources: dict[str, DataFrame]) -> DataFrame:
+    """Rows of inventory.consumer_group_hourly, including groups that no coordinator lists."""
     listed = (
         sources["kafka_groups"]
         .filter("group_id is not null")
@@ -244,11 +249,13 @@ def groups_of(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def members(sources: dict[str, DataFrame]) -> DataFrame:
+    """Rows of inventory.consumer_member_hourly."""
     member = sources["kafka_groups"].filter("group_id is not null").select(*GROUP, f.explode("members").alias("m"))
     return member.select(*GROUP, "m.member_id", "m.client_id", "m.host", f.to_json("m.assignment").alias("assignment"))
 
 
 def schemas(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    """Rows of the schema tables by table name; empty without a registry in the config."""
     registered = sources.get("schema_registry")
     if registered is None:  # no cluster of the config has a registry
         registered = read_clusters(sources["kafka_topics"].sparkSession, SchemaRegistry, [])
@@ -270,6 +277,7 @@ def schemas(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
 
 
 def log_partitions(sources: dict[str, DataFrame]) -> DataFrame:
+    """Rows of metrics.partition_hourly."""
     listed = (
         sources["kafka_topics"]
         .select("cluster", "topic", f.explode("partitions").alias("p"))
@@ -293,6 +301,7 @@ def log_partitions(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def log_dirs(sources: dict[str, DataFrame]) -> DataFrame:
+    """Rows of metrics.log_dir_hourly."""
     place = ["cluster", "broker_id", "log_dir"]
     held = (
         replicas_of(sources)
@@ -308,7 +317,7 @@ def log_dirs(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def replicas_of(sources: dict[str, DataFrame]) -> DataFrame:
-    """A row for each topic in a directory of a broker."""
+    """Rows of metrics.replica_sample: one per topic and log directory of a broker."""
     replicas = sources["kafka_log_dirs"].filter("kind = 'replica'")
     there = replicas.groupBy("cluster", "topic", f.col("broker").alias("broker_id"), "log_dir", "is_future")
     size = f.struct(f.col("partition").cast("string"), "size_bytes")

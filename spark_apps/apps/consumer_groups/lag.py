@@ -1,4 +1,4 @@
-"""How far each group is behind: by partition, and by group with its rebalances."""
+"""Consumer lag: by partition, and by group with its rebalances."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from spark_apps.models.consumer_lag import (
 from spark_apps.models.hourly_columns import sum_unless_unknown
 
 LOOK_BACK = timedelta(minutes=15)
-"""Commits before the hour that are read too: the offsets that the hour began with."""
+"""Commits before the hour are read as well: they give the offsets at its start."""
 
 
 def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """Rows of metrics.consumer_partition_hourly: commits, lag, and status of each group on each partition."""
     read = ("record_at", "earliest_at", "latest_at", "next_offset", "read_end")
     times = sources["kafka_record_times"].select(*PARTITION, f.col("offset").alias("committed_offset"), *read)
-    # Where clocks put the log's end too low, what was read there had come if the first of it had.
+    # Where producer timestamps put the log-end offset too low, records read there had arrived if the first one had.
     had_come = f.col("is_refuted") & (f.col("next_offset") >= 0) & (f.col("record_at") < f.col("as_of"))
     places = (
         sources["positions"]
@@ -77,7 +78,7 @@ def consumer_partitions(sources: dict[str, DataFrame], hour: datetime) -> DataFr
 
 
 def _owners(sources: dict[str, DataFrame]) -> DataFrame:
-    """Client id and host of the member that a partition is assigned to."""
+    """Client id and host of the member that has the partition assigned."""
     owner = _assignments(sources).select(*GROUP, "topic", f.explode("assigned").alias("partition"), "client_id", "host")
     return owner.groupBy(*PLACE).agg(
         f.min("client_id").alias("client_id"), f.min("host").alias("host"), f.lit(True).alias("is_owned")
@@ -85,7 +86,7 @@ def _owners(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def _assigned_groups(sources: dict[str, DataFrame]) -> DataFrame:
-    """Groups in which somebody has a partition: while a group rebalances nobody has one, and that says nothing."""
+    """Groups with at least one assigned partition: during a rebalance nothing is assigned, which proves nothing."""
     is_any = f.size("assigned") > 0
     return _assignments(sources).filter(is_any).select(*GROUP, f.lit(True).alias("has_assignments")).distinct()
 
@@ -96,9 +97,9 @@ def _assignments(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps: DataFrame) -> DataFrame:
-    """`partitions` and `steps`: as `consumer_partitions` and `group_steps` make them."""
+    """Rows of metrics.consumer_group_hourly, from the frames of `consumer_partitions` and `group_steps`."""
     rank = f.array_position(f.array(*map(f.lit, STATUS_WORST_FIRST)), f.col("status"))
-    # The worst place: by status, then by age, then by number; a place without a status comes last.
+    # The worst partition: by status, then by age, then by number; partitions without a status come last.
     badness = f.struct(-f.when(rank > 0, rank).otherwise(99), f.coalesce("lag_seconds", f.lit(-1)), "lag_records")
     places = partitions.groupBy(*GROUP).agg(
         f.count_distinct("topic").alias("topics"),
@@ -114,7 +115,7 @@ def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps:
         f.max_by("partition", badness).alias("worst_partition"),
     )
     described = groups_of(sources).select(*GROUP, "state", "members")
-    # Without a commit that is known: 0 where its commits were answered, else unknown.
+    # Without a known commit: 0 if its commits were returned, otherwise unknown.
     none = f.when(f.col("answered"), 0)
     return (
         described.join(places, GROUP, "full")
@@ -144,10 +145,10 @@ def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps:
 
 
 def busy_members(sources: dict[str, DataFrame], partitions: DataFrame) -> DataFrame:
-    """Of each group the fastest member that had something to read all the time: whoever has, reads as fast as it can.
+    """The fastest member of each group among those that were lagging all the time, which read at their maximum rate.
 
-    That is so where the record that it reads next had come before the first of the commits at hand. Members with one
-    client id on one host can't be told apart: all their partitions must be so, and the mean counts.
+    A member was lagging if its next record had arrived before the first known commit. Members with the same client
+    id on one host cannot be distinguished: all their partitions must be lagging, and the mean counts.
     """
     member = ["client_id", "host"]
     was_behind = f.col("lag_seconds_low") >= f.col("silent_seconds") + f.col("reading_seconds")
@@ -174,7 +175,7 @@ def busy_members(sources: dict[str, DataFrame], partitions: DataFrame) -> DataFr
 
 
 def _answered_groups(sources: dict[str, DataFrame]) -> DataFrame:
-    """Groups whose present commits are known, be it that there are none."""
+    """Groups with known current commits, even if there are none."""
     asked = sources["kafka_offsets"].filter("kind = 'committed'")
     clusters = asked.filter("gap is null").select("cluster").distinct()
     refused = asked.filter("gap is not null").select(*GROUP)

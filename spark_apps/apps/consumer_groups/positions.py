@@ -1,4 +1,4 @@
-"""What each group had committed as of the hour's end, and how it came there."""
+"""The committed offset of each group as of the end of the hour, and its history in the hour."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from spark_apps.sources.kafka_offsets import RECENT_SECONDS
 
 
 def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """Commits and their removals, a row per place and `is_past`: before `as_of`, or since.
+    """Commits and tombstones, one row per group, partition, and `is_past` (before `as_of`, or since).
 
-    A large cluster commits millions of times an hour: all that is asked of its commits is told by this one pass, in
-    which they are shuffled and sorted once, by partition. `proven`: how far the log had come; `reading`: the slope of
-    what was committed since the last rewind, and of the later half of that time (`reading_lately`).
+    A large cluster commits millions of times an hour: one pass computes everything about commits, with one shuffle
+    and sort by partition. `proven` is a lower bound of the log-end offset; `reading` is the slope of committed
+    offsets since the last rewind, and `reading_lately` that of the later half of that time.
     """
     commits = readable(sources["kafka_commits"]).filter("kind in ('commit', 'tombstone')")
-    # Clocks that are right differ by less than a minute.
+    # Synchronized clocks differ by less than a minute.
     long_before = f.col("as_of") - f.expr(f"interval {2 * RECENT_SECONDS} seconds")
     at = f.coalesce("committed_at", "written_at")
-    told = (
+    commit_rows = (
         commits.join(clock(sources).withColumn("long_before", long_before), "cluster")
         .select(
             *PLACE,
@@ -41,7 +41,7 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     in_order = whole.orderBy("log_partition", "log_offset")
     seconds, is_commit, step = f.col("at").cast("double"), f.col("is_commit"), f.col("step")
     rewind = f.when(step < 0, f.col("log_offset"))
-    steps = told.withColumns(
+    steps = commit_rows.withColumns(
         {
             "step": f.col("committed_offset") - f.lag("committed_offset").over(in_order),
             "step_seconds": seconds - f.lag("at").over(in_order).cast("double"),
@@ -57,7 +57,7 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     in_last_run = is_commit & f.coalesce(f.col("log_offset") >= f.col("last_rewind"), f.lit(True))
     lately = in_last_run & (seconds >= (f.col("run_began") + f.col("run_ended")) / 2)
     counted = is_commit & (f.col("at") >= f.lit(hour))
-    # Else somebody set it by hand, or the topic was made again.
+    # Otherwise the offset was set manually, or the topic was recreated.
     proves = is_commit & (f.col("committed_offset") <= f.col("log_end_offset"))
     return steps.groupBy(*place).agg(
         f.bool_or(is_commit).alias("has_commits"),
@@ -81,11 +81,11 @@ def _history(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
 
 
 def ends(sources: dict[str, DataFrame], history: DataFrame) -> DataFrame:
-    """Where each log could be read up to as of the hour's end, and a minute before; what is known only now beside it.
+    """Readable end of each log as of the end of the hour and a minute before, with what is known only now.
 
-    By time an offset is found by producers' clocks: one record dated ahead hides all that came behind it. Commits and
-    the end that was seen an hour ago prove how far the log had come; where they refute a clock, only they are believed.
-    Where only the end a minute before is refuted, the hour's end stands for it: what lags behind that is looked up.
+    Offsets by time depend on producer timestamps: one record dated in the future hides all records after it. Commits
+    and the log-end offset seen an hour ago are lower bounds; where they contradict a timestamp, only they count.
+    Where only the end a minute before is contradicted, the end of the hour replaces it: lag behind it is looked up.
     """
     committed = history.groupBy(*PARTITION).agg(*(f.max(name).alias(name) for name in ("proven", "proven_recent")))
     known = f.when(f.col("known_end") <= f.col("log_end_offset"), f.col("known_end"))
@@ -117,10 +117,11 @@ def ends(sources: dict[str, DataFrame], history: DataFrame) -> DataFrame:
 
 
 def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """One row per place with commits: the offset as of the hour's end, its history in the hour, the log's end."""
-    told = _history(sources, hour).persist()
-    history = told.filter("is_past")
-    later = told.filter("not is_past and has_commits").select(*PLACE, f.lit(True).alias("committed_later"))
+    """One row per group and partition with commits: the offset as of the end of the hour, its history, and the log
+    end."""
+    all_history = _history(sources, hour).persist()
+    history = all_history.filter("is_past")
+    later = all_history.filter("not is_past and has_commits").select(*PLACE, f.lit(True).alias("committed_later"))
     present = sources["kafka_offsets"].filter("kind = 'committed' and topic is not null")
     current = present.select(*PLACE, f.col("committed_offset").alias("current_offset"))
     joined = (
@@ -139,11 +140,11 @@ def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         .when(from_history.isNotNull(), from_history)
         .when(unchanged, f.col("current_offset"))
     )
-    # A commit that is older than what was read of the history: an hour before it was at hand.
+    # A commit older than the part of __consumer_offsets that was read: the hour before has its time.
     committed_before = f.when(unchanged & (committed == f.col("known_offset")), f.col("known_committed_at"))
     committed_at = f.when(f.col("is_kept"), f.col("last_at")).otherwise(committed_before)
     is_known = f.col("unread").isNull() | f.col("is_kept").isNotNull()
-    # In an hour that is over: what a group has now doesn't say that it was there.
+    # In an hour that has ended: a group's current offset does not prove that it had one then.
     is_past = f.col("read_at") >= f.lit(hour + PRESENT_FOR)
     is_there = f.expr("is_kept is null or is_kept or current_offset is not null") & (committed.isNotNull() | ~is_past)
     so_long = f.col("as_of").cast("double") - f.lit(hour.timestamp())

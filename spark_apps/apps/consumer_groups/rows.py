@@ -1,4 +1,4 @@
-"""What the parts of the app read alike: the clusters' clocks, logs, and commits that are known whole."""
+"""What all parts of the app need: clocks of the clusters, logs, and commits that were read completely."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 from streamwarden.base.hours import HOUR
 
 READ_TO_NOW = timedelta(hours=2)
-"""Up to this age of its end an hour's history is read on to the present, so that present offsets can stand in."""
+"""Up to this age of its end, an hour's commits are read up to now, so that current offsets can be used."""
 
 PARTITION = ["cluster", "topic", "partition"]
 GROUP = ["cluster", "group_id"]
@@ -17,12 +17,12 @@ PLACE = ["cluster", "group_id", "topic", "partition"]
 
 
 def is_recent(hour: datetime) -> bool:
-    """Whether present offsets, groups and sizes still say something of the hour."""
+    """Whether current offsets, groups, and sizes still describe the hour."""
     return datetime.now(UTC) < hour + HOUR + READ_TO_NOW
 
 
 def clock(sources: dict[str, DataFrame]) -> DataFrame:
-    """`as_of` and `read_at` by cluster; the source says them even where the cluster didn't answer."""
+    """`as_of` and `read_at` by cluster; the source has them even for a cluster that did not respond."""
     return f.broadcast(
         sources["kafka_offsets"]
         .groupBy("cluster")
@@ -31,6 +31,7 @@ def clock(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def logs(sources: dict[str, DataFrame]) -> DataFrame:
+    """Logs with their offsets, one row per partition, without gaps."""
     return (
         sources["kafka_offsets"]
         .filter("kind = 'log' and gap is null and topic is not null")
@@ -48,13 +49,14 @@ def logs(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def readable(commits: DataFrame) -> DataFrame:
-    """Of log partitions that were read to their end: a part of an hour's commits is worse than none."""
+    """Commits of partitions of __consumer_offsets that were read to their end: a part of an hour's commits is
+    misleading."""
     whole = f.broadcast(commits.filter("kind = 'read'").select("cluster", "log_partition"))
     return commits.filter("kind <> 'read'").join(whole, ["cluster", "log_partition"], "left_semi")
 
 
 def unread_clusters(sources: dict[str, DataFrame]) -> DataFrame:
-    """Clusters whose commit history has a gap: a place without commits there may have had some."""
+    """Clusters with gaps in their commit history: a partition without commits there may have had some."""
     return f.broadcast(
         sources["kafka_commits"].filter("gap is not null").select("cluster", f.lit(True).alias("unread")).distinct()
     )

@@ -1,6 +1,6 @@
-"""Generation steps of consumer groups: when their members joined again, who was gone then and who had come.
+"""Rebalances of consumer groups: when a new generation began, which members had left, and which had joined.
 
-A generation begins when all members have joined; while they do, classic groups read nothing.
+A generation begins when all members have joined; classic groups consume nothing until then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from spark_apps.apps.consumer_groups.rows import GROUP, clock, readable
 
 
 def group_steps(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """The hour's rows of `metrics.group_step_hourly`. A generation that begins with the records at hand is a step."""
+    """Rows of metrics.group_step_hourly. A generation that begins with the first record read counts as a rebalance."""
     in_order = Window.partitionBy(*GROUP).orderBy("log_partition", "log_offset")
     before = f.lag("members").over(in_order)
     is_step = (f.col("generation") > 0) & (
@@ -45,8 +45,8 @@ def group_steps(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     )
 
 
-def _others(of: Column, than: Column, *told: str) -> Column:
-    """What is told of those members whose id the other list lacks, as JSON; null where a list isn't known."""
+def _others(of: Column, than: Column, *fields: str) -> Column:
+    """These fields of members that are not in the other list, as JSON; null where a list is not known."""
     known = f.transform(than, lambda m: m["member_id"])
     others = f.filter(of, lambda m: ~f.array_contains(known, m["member_id"]))
-    return f.to_json(f.transform(others, lambda m: f.struct(*(m[name].alias(name) for name in told))))
+    return f.to_json(f.transform(others, lambda m: f.struct(*(m[name].alias(name) for name in fields))))

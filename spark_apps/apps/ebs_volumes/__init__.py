@@ -1,8 +1,8 @@
-"""EC2 instances and EBS volumes: what there is, what it did, what held it back, and until when it can go on.
+"""EC2 instances and EBS volumes: inventory, load, throttling, and how long burst credits last.
 
-CloudWatch's hour is read with some minutes before it, as points come late. Two look-backs explain the hour: the read
-rate of the brokers' volumes over four weeks (is this much normal?), and the last day of volumes that ran low or were
-held back (since when, and how much did they want before?).
+The hour is read from CloudWatch with some minutes before it, because data points arrive late. Two look-backs explain
+the hour: the read rate of the brokers' volumes over four weeks (the baseline), and the last day of volumes that ran
+low on credits or were throttled (since when, and their demand before).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
 
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """Inventory first, then the metrics of what it holds."""
+    """Inventory first, then the metrics of its volumes and instances."""
     places, now = places_of(config), datetime.now(UTC)
     end = known_until(hour, config, now)
     sources = {
@@ -78,7 +78,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         "cloudwatch_read_baseline": read_metrics(history, Span.of(hour - READ_BASELINE, hour, now, 3600)),
         "cloudwatch_look_back": look_back,
         "sampled_since": sampled_since(spark, end - LOOK_BACK, hour - OVERLAP),
-        # Derived, and here because what is used more than once is kept.
+        # Derived here because it is used more than once, and source frames are persisted.
         "volume_samples": volume_samples,
         "last_day_samples": samples(look_back, "volume_id", [metric.column for metric in LOOK_BACK_METRICS]),
         "instance_samples": samples(
@@ -88,7 +88,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
-    """See the module."""
+    """Frames of all tables of the app, by table name."""
     return {
         "inventory.instance_hourly": sources["instances"].filter("observed_at is not null").drop("known_until"),
         "inventory.volume_hourly": sources["volumes"].filter("observed_at is not null").drop("known_until"),
@@ -101,12 +101,16 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
 
 
 def known_until(hour: datetime, config: Config, now: datetime) -> datetime:
-    """End of what CloudWatch has settled of the hour."""
+    """End of the part of the hour for which CloudWatch data is complete.
+
+    Raises:
+        StreamwardenError: CloudWatch data is not complete for any minute of it.
+    """
     settle = timedelta(minutes=config.gathering.settle_minutes)
     end = min(hour + HOUR, (now - settle).replace(second=0, microsecond=0))
     if end <= hour:
         raise StreamwardenError(
-            f"hour {hour:%Y-%m-%dT%H:%MZ}: CloudWatch has settled nothing of it yet (gathering.settle_minutes:"
+            f"hour {hour:%Y-%m-%dT%H:%MZ}: CloudWatch data is not complete yet (gathering.settle_minutes:"
             f" {config.gathering.settle_minutes}); run it after {hour + settle:%Y-%m-%d %H:%M} UTC."
         )
     return end

@@ -1,4 +1,5 @@
-"""Minutes of an hour: how many there should be, how many CloudWatch told, how many a condition held."""
+"""Minutes of an hour: expected minutes, minutes with data from CloudWatch, and minutes in which a condition was
+true."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ NEAR_LIMIT = 0.95
 
 
 def answered(metrics: DataFrame, id_column: str, metric: str) -> DataFrame:
-    """Resources of which CloudWatch said all it has of a metric, be it nothing."""
+    """Resources for which CloudWatch returned a metric completely, even if it had no data."""
     return (
         metrics.filter(f.col("metric") == metric)
         .groupBy("account", "region", f.col("resource_id").alias(id_column))
@@ -21,16 +22,17 @@ def answered(metrics: DataFrame, id_column: str, metric: str) -> DataFrame:
 
 
 def expected_minutes(hour: datetime, since: str) -> Column:
+    """Minutes between `since` (a column, null: the start of the hour) and `known_until`, at least 0."""
     start = f.greatest(f.lit(hour), f.coalesce(since, f.lit(hour)))
     minutes = f.floor((f.unix_timestamp("known_until") - f.unix_timestamp(start)) / 60)
     return f.greatest(f.lit(0), minutes).cast("int")
 
 
 def minutes(share: Column) -> Column:
-    """Minutes of a condition that is 0, 1 or a share in every period."""
+    """Minutes in which a condition was true; `share` is 0, 1, or a share of each period."""
     return f.round(f.sum(share.cast("double") * f.col("period_seconds") / 60)).cast("int")
 
 
 def or_none(column: str) -> Column:
-    """A count of minutes: 0 where CloudWatch answered and had none, null where it didn't answer."""
+    """A number of minutes: 0 where CloudWatch responded without data, null where it did not respond."""
     return f.coalesce(column, f.when(f.col("answered"), 0)).alias(column)

@@ -1,4 +1,4 @@
-"""An hour of each instance, and the minutes in which its EBS limits held its volumes back."""
+"""Hourly rows of instances, and the minutes in which EBS limits of an instance throttled its volumes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spark_apps.apps.ebs_volumes.inventory import INSTANCE
 
 
 def instance_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """Rows of metrics.instance_hourly."""
     samples = sources["instance_samples"]
     hours = (
         samples.filter(f.col("at") >= f.lit(hour))
@@ -48,16 +49,16 @@ def instance_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
 
 
 def _cpu_minutes() -> Column:
-    """Minutes that the CPU's points stand for: basic monitoring sends one for five minutes, on their first."""
+    """Minutes that a CPU data point covers: basic monitoring sends one for five minutes, at the first of them."""
     seconds = f.when(f.col("cpu_percent").isNotNull(), f.col("period_seconds"))
     is_basic = f.bool_and(f.when(seconds == 60, f.unix_timestamp("at") % 300 == 0))
     return (f.sum(seconds) / 60 * f.when(is_basic, 5).otherwise(1)).cast("int")
 
 
 def instance_limits(samples: DataFrame) -> DataFrame:
-    """Instance and minute: whether its EBS limits bound. A point of basic monitoring holds until the next.
+    """Whether EBS limits throttled an instance, by minute. A data point of basic monitoring applies until the next one.
 
-    Where it sends no checks an empty balance has to tell; beside checks it may be a load that just fits.
+    Without limit checks an empty balance is the only sign; with checks, an empty balance may be a load that just fits.
     """
     empty = f.least("ebs_io_balance_percent", "ebs_byte_balance_percent") <= EMPTY_PERCENT
     later = f.lead("at").over(Window.partitionBy(*INSTANCE).orderBy("at"))

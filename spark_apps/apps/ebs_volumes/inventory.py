@@ -1,4 +1,4 @@
-"""What instances and volumes there were, as of the hour."""
+"""Inventory of instances and volumes as of the hour."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_apps.runtime.warehouse_io import read_query
 VOLUME = ["account", "region", "volume_id"]
 INSTANCE = ["account", "region", "instance_id"]
 _LASTING = {*VOLUME, *INSTANCE, "created_at", "launched_at"}
-"""What holds of a volume and an instance for all of its life; the rest is known as of when it was asked."""
+"""Attributes that never change for a volume or instance; all others are known only as of the query."""
 
 
 def _tag(name: str) -> Column:
@@ -26,7 +26,8 @@ def _existed(since: str, end: datetime) -> Column:
 
 
 def volumes_of(ec2: DataFrame, end: datetime) -> DataFrame:
-    # A Multi-Attach volume counts for the instance that has had it longest.
+    """Volumes that existed before `end`, one row each, with attributes as of now."""
+    # A Multi-Attach volume counts for the instance with the oldest attachment.
     attached = f.filter("attachments", lambda a: ~f.coalesce(a.state, f.lit("")).isin("detaching", "detached"))
     first = f.get(
         f.array_sort(f.transform(attached, lambda a: f.struct(a.attached_at, a.instance_id, a.device))), f.lit(0)
@@ -56,6 +57,7 @@ def volumes_of(ec2: DataFrame, end: datetime) -> DataFrame:
 
 
 def instances_of(ec2: DataFrame, end: datetime) -> DataFrame:
+    """Instances that existed before `end`, one row each, with attributes as of now."""
     return ec2.filter(f.col("instance_id").isNotNull() & _existed("launched_at", end)).select(
         *INSTANCE,
         "instance_type",
@@ -79,15 +81,16 @@ def instances_of(ec2: DataFrame, end: datetime) -> DataFrame:
 
 
 def of_hour(ec2: DataFrame, hour: datetime) -> DataFrame:
-    """What EC2 reports, with a gap in each place where the hour is over: its inventory is that of now."""
+    """Inventory from EC2, with a gap in each region if the hour has ended: EC2 reports the current state only."""
     gap = gap_of_present(hour, "EC2's inventory")
     return ec2.withColumn("gap", f.coalesce("gap", f.lit(gap))) if gap else ec2
 
 
 def as_seen_then(seen_now: DataFrame, table: str, key: Sequence[str], hour: datetime) -> DataFrame:
-    """Of an hour that is over: what was seen in it. Of what existed then and wasn't seen, only what never changes.
+    """The inventory of an hour that has ended, as it was seen in that hour.
 
-    Rows of the second kind have no `observed_at`: CloudWatch has their history, but they are no inventory of the hour.
+    Resources that existed then but were not seen have only attributes that never change, and no `observed_at`:
+    CloudWatch has their metrics, but they are not part of the hour's inventory.
     """
     if gap_of_present(hour, "EC2's inventory") is None:
         return seen_now
@@ -102,4 +105,5 @@ def as_seen_then(seen_now: DataFrame, table: str, key: Sequence[str], hour: date
 
 
 def with_nitro(volumes: DataFrame, instances: DataFrame) -> DataFrame:
+    """Volumes with `nitro` of their instance."""
     return volumes.join(instances.select(*INSTANCE, "nitro"), INSTANCE, "left")

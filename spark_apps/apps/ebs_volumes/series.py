@@ -1,6 +1,6 @@
-"""What CloudWatch is asked, what becomes of its answers, and what the asking cost.
+"""CloudWatch queries, their results as samples, and their cost.
 
-A metric is asked only where it can exist, as each costs money.
+A metric is requested only where it can exist, because each request costs money.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.targets import jvms_of
 
 OVERLAP = timedelta(minutes=15)
-"""Read again before the hour: late points come in, and a fresh hour has a past."""
+"""Read again before the hour: late data points arrive, and a new hour gets a history."""
 READ_BASELINE = timedelta(days=28)
 LOOK_BACK = timedelta(hours=24)
 LOOK_BACK_PERIOD_SECONDS = 300
 
 
 class Metric(NamedTuple):
-    """A CloudWatch metric and the column it becomes. It is asked only where it can exist: each costs money."""
+    """A CloudWatch metric and the column for it. Requested only where it can exist: each request costs money."""
 
     column: str
     name: str
@@ -34,12 +34,12 @@ class Metric(NamedTuple):
     exists: str = "true"
 
 
-# Where the baseline reaches the burst, no credits are spent and none are told.
+# Where the baseline is as high as the burst, no credits are used and CloudWatch has no BurstBalance.
 _HAS_BUCKET = (
     "volume_type = 'sc1' or volume_type = 'gp2' and size_gib < 1000 or volume_type = 'st1' and size_gib < 12800"
 )
 _CHECKED = "volume_type <> 'standard' and not coalesce(multi_attach, false) and coalesce(nitro, true)"
-# Checks are averaged: over a minute that is 0 or 1, over a longer period the share of its minutes.
+# Checks are averaged: 0 or 1 for a minute, the share of minutes for a longer period.
 VOLUME_METRICS = (
     Metric("read_ops", "VolumeReadOps", "Sum"),
     Metric("write_ops", "VolumeWriteOps", "Sum"),
@@ -49,7 +49,7 @@ VOLUME_METRICS = (
     Metric("write_seconds", "VolumeTotalWriteTime", "Sum"),
     Metric("idle_seconds", "VolumeIdleTime", "Sum"),
     Metric("queue_length", "VolumeQueueLength", "Average"),
-    # The lowest, as an average over a longer period hides when it was empty; over a minute there is one value.
+    # The minimum, because an average over a longer period hides an empty bucket; a minute has one value.
     Metric("burst_balance_percent", "BurstBalance", "Minimum", _HAS_BUCKET),
     Metric("iops_exceeded", "VolumeIOPSExceededCheck", "Average", _CHECKED),
     Metric("throughput_exceeded", "VolumeThroughputExceededCheck", "Average", _CHECKED),
@@ -59,7 +59,7 @@ _LOOKED_BACK = {
     *("read_ops", "write_ops", "read_bytes", "write_bytes", "idle_seconds"),
     *("queue_length", "burst_balance_percent", "iops_exceeded", "throughput_exceeded", "stalled"),
 }
-# Idle time tells micro-bursts where no check does.
+# Idle time shows micro-bursts where there are no checks.
 LOOK_BACK_METRICS = tuple(
     metric._replace(exists=f"not ({_CHECKED})") if metric.column == "idle_seconds" else metric
     for metric in VOLUME_METRICS
@@ -78,6 +78,7 @@ AGENT_METRICS = {"mem_used_percent": "memory_used_percent", "disk_used_percent":
 def series_of(
     resources: DataFrame, id_column: str, namespace: str, dimension: str, metrics: Sequence[Metric]
 ) -> DataFrame:
+    """CloudWatch series of these resources, one row per resource and metric that can exist."""
     wanted = f.array_compact(
         f.array(
             *(
@@ -104,7 +105,7 @@ def series_of(
 
 
 def agent_series(listed: DataFrame, instances: DataFrame) -> DataFrame:
-    """The CloudWatch agent's series of our instances: their dimensions are known from the list only."""
+    """The CloudWatch agent's series of our instances: their dimensions are known only from ListMetrics."""
     columns = f.create_map(*(f.lit(part) for pair in AGENT_METRICS.items() for part in pair))
     return (
         listed.withColumn("resource_id", f.col("dimensions").getItem("InstanceId"))
@@ -128,12 +129,13 @@ def agent_series(listed: DataFrame, instances: DataFrame) -> DataFrame:
 
 
 def broker_volumes(volumes: DataFrame, config: Config) -> DataFrame:
+    """Volumes attached to instances of brokers in the config."""
     brokers = [e.instance_id for e in jvms_of(config).endpoints if e.role == "broker" and e.instance_id]
     return volumes.filter(f.col("instance_id").isin(brokers))
 
 
 def samples(metrics: DataFrame, id_column: str, columns: Sequence[str]) -> DataFrame:
-    """One row per resource and time. Several series of a metric (file systems) become their largest."""
+    """One row per resource and time. Several series of a metric (file systems) become their maximum."""
     return (
         metrics.filter(f.col("at").isNotNull() & f.col("metric").isin(*columns))
         .groupBy("account", "region", f.col("resource_id").alias(id_column), "at")
@@ -152,7 +154,8 @@ def sampled_since(spark: SparkSession, start: datetime, end: datetime) -> DataFr
 
 
 def with_last_day(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
-    """The samples, and for volumes held back those of the day before that nobody took: pictures show how it came."""
+    """The samples, with the last day of throttled volumes where it was not sampled: charts show how throttling
+    began."""
     since = f.coalesce("sampled_since", f.lit(hour - OVERLAP))
     before = sources["last_day_samples"].join(sources["sampled_since"], VOLUME, "left")
     before = before.filter(f.unix_timestamp("at") + f.col("period_seconds") <= f.unix_timestamp(since))
@@ -160,7 +163,7 @@ def with_last_day(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
 
 
 def cost(sources: dict[str, DataFrame]) -> DataFrame:
-    """GetMetricData's calls, and the metrics that AWS bills, by account and region."""
+    """GetMetricData requests, and the metrics that AWS bills, by account and region."""
     asked = sources["cloudwatch"]
     for name in ("cloudwatch_read_baseline", "cloudwatch_look_back"):
         asked = asked.unionByName(sources[name])

@@ -1,6 +1,6 @@
-"""An hour of each volume: its load, what held it back, its bucket, and until when that lasts.
+"""Hourly rows of volumes: load, throttling, burst bucket, and how long it lasts.
 
-Thresholds here only say what "held back" means physically.
+Thresholds in this module only define what "throttled" means physically.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from spark_apps.apps.ebs_volumes.inventory import INSTANCE, VOLUME
 from spark_apps.models import ebs
 
 LOW_PERCENT = 20.0
-"""A bucket this low, or a limit that bound, makes a volume's last day worth asking for."""
+"""With a balance this low, or an exceeded limit, a volume's last day is queried."""
 PRESENT = timedelta(minutes=15)
 LATEST = timedelta(minutes=5)
-"""A load that these minutes no longer show has ended: it empties nothing any more."""
+"""A load that is not in these last minutes has ended and drains no bucket."""
 PAUSE = timedelta(minutes=10)
-"""A pause as long as this ends a throttling."""
+"""A pause this long ends a throttling episode."""
 NEAR_BASELINE, ABOVE_BASELINE = 0.97, 1.05
-"""Times its baseline. What does less earns more than it spends, so its bucket refills: nothing holds it back. What does
-more isn't held to it yet, as a BurstBalance of 1 % may still be 80,000 credits."""
+"""Factor of the baseline. A smaller load earns more credits than it uses, so it is not throttled. A larger one is not
+limited to the baseline yet: a BurstBalance of 1 % may still be 80,000 credits."""
 BUSY_SECONDS, TELLING_OPS = 1.0, 60
-"""Of a minute: below that idle time and latency tell CloudWatch's rounding, and not what the volume did."""
+"""Share of a minute: below it, idle time and latency show CloudWatch's rounding rather than the volume."""
 POINT = "struct<at: timestamp, period_seconds: int, spent: double, balance: double, is_throttled: boolean>"
 
 
 def held_back(volumes: DataFrame, samples: DataFrame) -> DataFrame:
-    """Volumes whose last day explains the hour, by checks or by rates; few, so that asking for it costs little."""
+    """Volumes whose last day explains the hour, by checks or by rates; few, so that querying it is cheap."""
     known = [*VOLUME, "volume_type", "earned_per_second", *ebs.LIMITS]
     held = _loads(samples, _with_limits(volumes).select(*known)).filter(
         (f.greatest("at_iops_limit", "at_throughput_limit", "stalled") > 0)
@@ -48,6 +48,7 @@ def held_back(volumes: DataFrame, samples: DataFrame) -> DataFrame:
 
 
 def volume_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
+    """Rows of metrics.volume_hourly."""
     type_limits = ["ebs_maximum_iops", "ebs_maximum_bytes_per_second"]
     volumes = _with_limits(sources["volumes"]).join(
         sources["instances"].select(*INSTANCE, *type_limits), INSTANCE, "left"
@@ -70,7 +71,7 @@ def _with_limits(volumes: DataFrame) -> DataFrame:
 
 
 def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
-    """Rates of every period beside the volume's limits, and which of those limits bound."""
+    """Rates of every period with the volume's limits, and which limits were exceeded."""
     rates = samples.join(volumes, VOLUME).withColumns(
         {
             "ops_per_second": (f.col("read_ops") + f.col("write_ops")) / f.col("period_seconds"),
@@ -80,12 +81,12 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     iops, rate = f.col("ops_per_second"), f.col("bytes_per_second")
     is_empty = f.coalesce(f.col("burst_balance_percent") <= EMPTY_PERCENT, f.lit(False))
     spent = ebs.spent_per_second()
-    # An empty bucket binds at the baseline: of operations (large ones count as several), or of bytes on HDD.
+    # An empty bucket limits to the baseline: of operations (large ones count as several), or of bytes on HDD.
     of_baseline = spent / f.col("earned_per_second")
     starves = is_empty & of_baseline.between(NEAR_BASELINE, ABOVE_BASELINE)
     iops_starve, bytes_starve = starves & ~ebs.is_hdd(), starves & ebs.is_hdd()
-    # AWS's own check where there is one, else a rate at the limit: of the minute, or of the seconds in which it had
-    # anything to do (micro-bursts).
+    # AWS's own check where there is one, otherwise a rate at the limit: of the minute, or of the seconds in which the
+    # volume was busy (micro-bursts).
     busy_seconds = f.col("period_seconds") - f.coalesce("idle_seconds", f.lit(0.0))
     times = f.when(busy_seconds >= BUSY_SECONDS, f.col("period_seconds") / busy_seconds).otherwise(1.0)
     pieces = f.when(ebs.is_hdd(), iops).otherwise(spent)
@@ -93,7 +94,7 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     bytes_bound = f.coalesce(
         "throughput_exceeded", (rate * times >= NEAR_LIMIT * f.col("burst_bytes_per_second")).cast("double")
     )
-    # Requests that wait while none is answered: what VolumeStalledIOCheck says where it is sent.
+    # Requests wait and none completes: what VolumeStalledIOCheck reports where it exists.
     stands = (f.col("read_ops") + f.col("write_ops") == 0) & (f.col("queue_length") >= 1)
     return rates.withColumns(
         {
@@ -106,9 +107,9 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
 
 
 def _with_instance_limits(loads: DataFrame, limits: DataFrame) -> DataFrame:
-    """at_instance_limit: the instance's limits bound while this volume had requests waiting.
+    """Adds at_instance_limit: the instance's limits were exceeded while this volume had requests waiting.
 
-    Where the instance sends no checks (not Nitro), the sum of its volumes against what its type reaches.
+    Where the instance has no checks (not Nitro), the sum of its volumes is compared with the maximum of its type.
     """
     of_instance = Window.partitionBy(*INSTANCE, "at")
     used = f.greatest(
@@ -123,7 +124,7 @@ def _with_instance_limits(loads: DataFrame, limits: DataFrame) -> DataFrame:
 
 
 def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
-    """An hour of each volume; `points` and what ends in `_now` reach back before the hour."""
+    """One row per volume; `points` and columns ending in `_now` reach back before the hour."""
     ops, seconds = f.col("read_ops") + f.col("write_ops"), f.col("period_seconds")
     iops, rate, balance = f.col("ops_per_second"), f.col("bytes_per_second"), f.col("burst_balance_percent")
     spent, busy_seconds = f.col("spent_per_second"), seconds - f.col("idle_seconds")
@@ -157,7 +158,7 @@ def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
         f.avg(of_hour(f.col("queue_length"))).alias("queue_length_mean"),
         f.max(of_hour(f.col("queue_length"))).alias("queue_length_max"),
         *(
-            # nullif: an hour without operations has no latency.
+            # nullif: an hour without operations has no latency
             (
                 f.sum(of_hour(f.col(f"{kind}_seconds")))
                 * 1000
@@ -182,14 +183,14 @@ def _facts(loads: DataFrame, hour: datetime) -> DataFrame:
 
 
 def _points(throttled: Column) -> Column:
-    """What the models need of each period, in order of time."""
+    """Inputs of the models by period, in order of time."""
     spent, balance = f.col("spent_per_second").alias("spent"), f.col("burst_balance_percent").alias("balance")
     is_throttled = f.coalesce(throttled > 0, f.lit(False)).alias("is_throttled")
     return f.array_sort(f.collect_list(f.struct("at", "period_seconds", spent, balance, is_throttled)))
 
 
 def _last_day(loads: DataFrame) -> DataFrame:
-    """What held-back volumes did over the last day: before a limit bound, that was what they wanted."""
+    """Load of throttled volumes over the last day: before a limit was exceeded, load was demand."""
     known_seconds = f.sum(f.when(f.col("ops_per_second").isNotNull(), f.col("period_seconds")))
     return loads.groupBy(*VOLUME).agg(
         f.percentile("ops_per_second", [0.95, 0.99]).alias("day_iops"),
@@ -200,7 +201,7 @@ def _last_day(loads: DataFrame) -> DataFrame:
 
 
 def _throttled_since() -> Column:
-    """Start of the throttling that is still on: no pause since, neither in the hour nor in the day before it."""
+    """Start of the current throttling episode: no pause since, neither in the hour nor in the day before it."""
     first = f.get("points", f.lit(0)).at
     before = f.filter(f.coalesce("day_points", f.array().cast("array<" + POINT + ">")), lambda p: p.at < first)
     nothing = f.struct(f.lit(None).cast("timestamp").alias("since"), f.lit(None).cast("timestamp").alias("until"))
@@ -219,7 +220,7 @@ def _throttled_since() -> Column:
 
 
 def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
-    """Usual read rate: of the same hour of the week where there are three, else of all hours that are known."""
+    """Baseline of the read rate: the same hour of the week where there are three of them, otherwise all known hours."""
     same_hour = (f.dayofweek("at") == f.dayofweek(f.lit(hour))) & (f.hour("at") == f.hour(f.lit(hour)))
     rate = f.col("value") / f.col("period_seconds")
     enough = f.size("of_week") >= 3
@@ -241,9 +242,9 @@ def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
 
 
 def _volume_columns(facts: DataFrame) -> DataFrame:
-    """The table's columns."""
+    """Columns of metrics.volume_hourly."""
     balance, earned, credits = (f.col(c) for c in ("burst_balance_last_percent", "earned_per_second", "bucket_credits"))
-    # The model reconciled with BurstBalance: a column of its own, as others are made from it for each point.
+    # The model corrected by BurstBalance, in its own column because other columns use it for each point.
     facts = facts.withColumn("cost_ratio", ebs.cost_ratio(f.col("points"), earned, credits))
     cost = f.col("cost_ratio")
     spent = (f.col("spent_now"), f.get("spent", f.lit(0)), f.get("spent", f.lit(1)))

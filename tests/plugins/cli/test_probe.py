@@ -93,7 +93,7 @@ def test_denied_aws_calls_are_printed_with_one_policy_statement(endpoint: AwsEnd
         endpoint.faults.inject("deny", times=None, action=action)
     answers = ask_aws()
     assert problems(answers).keys() == {"ec2:DescribeInstances", "cloudwatch:GetMetricData"}
-    assert "doesn't allow ec2:DescribeInstances" in problems(answers)["ec2:DescribeInstances"]
+    assert "access denied for ec2:DescribeInstances" in problems(answers)["ec2:DescribeInstances"]
     [actions] = printed_actions(answers)
     statement = json.loads(actions.partition(": ")[2])
     assert statement == {
@@ -123,7 +123,7 @@ def test_an_aws_that_cannot_be_reached_takes_no_time(ask_aws: Probe, monkeypatch
     begun = time.monotonic()
     answers = ask_aws()
     assert time.monotonic() - begun < 20
-    assert "no answer after 2 attempts" in problems(answers)["ec2:DescribeVolumes"]
+    assert "no response after 2 attempts" in problems(answers)["ec2:DescribeVolumes"]
     assert "hunter2" not in str(answers)
 
 
@@ -196,9 +196,9 @@ def test_jvms_that_answer_are_one_line_and_others_one_each(config_of: Callable[.
         )
         answers = ask_all([*jvms.questions(config)])
     assert problems(answers) == {
-        f"node of c at {here}/locked": "HTTP 401: `user` or `password` of the endpoint is missing or not accepted",
-        f"node of c at {nobody}": "nothing accepts connections there",
-        "targets of /nowhere/*.json": "there is no such file",
+        f"node of c at {here}/locked": "HTTP 401: `user` or `password` of the endpoint is missing or was rejected",
+        f"node of c at {nobody}": "cannot connect (connection refused or unknown host)",
+        "targets of /nowhere/*.json": "no such file",
     }
     [line] = [answer for answer in answers if answer.problem is None]
     assert line.asked == "nodes of c" and line.answer.startswith("1 responded, ")
@@ -238,7 +238,7 @@ def test_a_match_that_selects_several_replicas_is_said(config_of: Callable[..., 
 
 @pytest.mark.parametrize(
     ("behaviour", "problem"),
-    [("good", None), ("secured", "rejects user and password"), ("elsewhere", "it is no")],
+    [("good", None), ("secured", "rejected user and password"), ("elsewhere", "not a Schema Registry")],
 )
 def test_a_schema_registry(config_of: Callable[..., Any], behaviour: str, problem: str | None) -> None:
     with registry() as (url, _):

@@ -591,7 +591,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     }
     gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
     assert set(gaps) == {"shop group lost", "shop group idle and lost"}
-    assert gaps["shop group lost"]["message"].startswith("no coordinator lists group 'lost', which nobody removed")
+    assert gaps["shop group lost"]["message"].startswith("group 'lost' was not removed, but no coordinator lists it")
     groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
     assert (groups["lost"]["state"], groups["lost"]["partitions"]) == (None, 1)  # by its history
     assert (groups["idle and lost"]["state"], groups["idle and lost"]["partitions"]) == (None, None)
@@ -799,4 +799,4 @@ def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_regi
         ("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits", "samza_checkpoints"),
         "refused",
     )
-    assert "no broker of cluster 'dead' at 127.0.0.1:1 answers" in coverage["kafka_topics", "dead"]["message"]
+    assert "no broker of cluster 'dead' at 127.0.0.1:1 responded" in coverage["kafka_topics", "dead"]["message"]

@@ -269,6 +269,6 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
 
 def test_an_hour_of_which_nothing_is_settled_is_an_error_in_one_line() -> None:
     config = Config.model_validate({"gathering": {"settle_minutes": 30}})
-    with pytest.raises(StreamwardenError, match=r"has settled nothing of it yet .* run it after .*:30 UTC"):
+    with pytest.raises(StreamwardenError, match=r"data is not complete yet .* run it after .*:30 UTC"):
         known_until(THIS_HOUR, config, NOW)
     assert known_until(LAST_HOUR, config, NOW) == NOW - timedelta(minutes=30)

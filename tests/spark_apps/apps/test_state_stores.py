@@ -276,8 +276,8 @@ def test_framed_values_are_judged_by_their_registered_schemas(
     alarms = {"widened": "warning", "grown": "critical", "back": "warning", "nullable": "warning", "moved": "critical"}
     assert {name: severity for name, (status, severity) in found.items() if status == "firing"} == alarms
     assert {name for name, (status, _) in found.items() if status == "ok"} == {"added", "one", "short"}
-    assert "schema 77 isn't known to any registry" in rows[topics["unknown"]]["message"]
-    assert "schema 109 (bills-value v3) doesn't compile" in rows[topics["broken"]]["message"]
+    assert "schema 77 is not known to any registry" in rows[topics["unknown"]]["message"]
+    assert "schema 109 (bills-value v3) does not compile" in rows[topics["broken"]]["message"]
     assert rows[topics["grown"]]["details"][0].startswith("$.tier: field added (absent → string). $.id: type widened")
     query = "select * from metrics.state_store_change_hourly where topic = :topic order by old_version, path"
     grown = select(warehouse, query, topic=topics["grown"])

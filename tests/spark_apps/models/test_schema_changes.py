@@ -166,7 +166,7 @@ def test_avro_reads_the_types_that_it_refers_to() -> None:
         avro(order, **{"shop.Line": line}), avro(order, **{"shop.Line": record(of("sku", "string"), name="shop.Line")})
     )
     assert told(found) == {("$.line.sku", "type_changed")}
-    with pytest.raises(NotComparable, match=r"refers to the type shop\.Line, which isn't known"):
+    with pytest.raises(NotComparable, match=r"refers to the unknown type shop\.Line"):
         avro(order)
 
 
@@ -338,10 +338,10 @@ def test_protobuf_takes_the_message_that_values_name_and_what_it_imports() -> No
         for kind in ("int64", "string")
     )
     assert told(changes(old, new)) == {("$.price.units", "type_changed")}
-    with pytest.raises(NotComparable, match=r"doesn't compile: .*money\.proto"):
+    with pytest.raises(NotComparable, match=r"does not compile: .*money\.proto"):
         proto(text, indexes=(1, 0))
     for name in ("../money.proto", "/tmp/money.proto", "a\0b", "."):
-        with pytest.raises(NotComparable, match="no name of a file below a folder"):
+        with pytest.raises(NotComparable, match="not a relative file name"):
             ProtobufSchema("message A {}", {name: "message Money {}"})
     with pytest.raises(NotComparable, match="has no message at the index"):
         proto("message A {}", indexes=(3,))
@@ -594,7 +594,7 @@ def test_json_schema_reads_what_it_refers_to() -> None:
     order = opened(("who",), who={"$ref": "customer.json"}) | {"$id": "http://shop/order.json"}
     old, new = (json_schema(order, **{"customer.json": opened(name=kind)}) for kind in (STRING, NUMBER))
     assert told(changes(old, new)) == {("$.who.name", "type_changed")}
-    with pytest.raises(NotComparable, match=r"refers to customer\.json, which isn't known"):
+    with pytest.raises(NotComparable, match=r"refers to the unknown schema customer\.json"):
         json_schema(order).places()
 
 

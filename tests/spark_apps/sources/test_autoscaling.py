@@ -72,8 +72,8 @@ def test_a_region_without_any_has_answered_and_a_refusal_is_a_gap(endpoint: AwsE
     ]
     endpoint.faults.inject("deny", times=None, action="DescribeScalingActivities")
     assert gaps(read_place(ScalingActivities, HOME, **SPAN)) == {
-        f"{HOME} scaling activities": f"refused: {HOME} doesn't allow autoscaling:DescribeScalingActivities; grant it"
-        " to Streamwarden's role or user."
+        f"{HOME} scaling activities": f"refused: {HOME}: access denied for autoscaling:DescribeScalingActivities;"
+        " grant it to Streamwarden's role or user."
     }
 
 

@@ -106,13 +106,17 @@ def test_what_stays_partial_keeps_its_points_and_is_late(endpoint: AwsEndpoint, 
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(4)], SPAN)
     assert list(points(answer, volume_id(1)).values()) == truth(world, 1)[:30]
     assert gaps(answer) == {
-        f"{ACCOUNT}/{REGION} {volume_id(1)}": f"late: {ACCOUNT}/{REGION}: CloudWatch gave only a part of VolumeReadOps."
+        f"{ACCOUNT}/{REGION} {volume_id(1)}": f"late: {ACCOUNT}/{REGION}: CloudWatch returned incomplete data"
+        " for VolumeReadOps."
     }
 
 
 @pytest.mark.parametrize(
     ("kind", "sentence"),
-    [("internal_error", "CloudWatch failed for VolumeReadOps"), ("forbidden", "doesn't allow AWS/EBS VolumeReadOps")],
+    [
+        ("internal_error", "CloudWatch failed for VolumeReadOps"),
+        ("forbidden", "access denied for AWS/EBS VolumeReadOps"),
+    ],
 )
 def test_one_metric_that_is_refused_spoils_no_other(kind: str, sentence: str, endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject(kind, times=None, resource=volume_id(1))
@@ -167,7 +171,7 @@ def test_a_refusal_for_good_is_not_asked_again_and_costs_the_other_region_nothin
     answer = ask([*asked, series("vol-0b", "VolumeReadOps", region="us-east-1")], SPAN)
     refused = {r: gap for r, gap in gaps(answer).items() if "vol-" in r}
     assert set(refused) == {f"{ACCOUNT}/{REGION} {volume_id(n)}" for n in range(4)}
-    assert all("doesn't allow cloudwatch:GetMetricData" in gap for gap in refused.values())
+    assert all("access denied for cloudwatch:GetMetricData" in gap for gap in refused.values())
     assert len(points(answer, "vol-0b")) == 60 and endpoint.calls["GetMetricData"] <= cloudwatch.CALLS_AT_ONCE + 1
 
 
@@ -208,7 +212,7 @@ def test_what_an_answer_leaves_out_or_adds(endpoint: AwsEndpoint, monkeypatch: p
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(3)], SPAN)
     assert points(answer, volume_id(0)) == {SPAN.start + timedelta(minutes=n): n + 1.0 for n in range(3)}
     assert points(answer, volume_id(1)) == {} and list(gaps(answer)) == [f"{ACCOUNT}/{REGION} {volume_id(2)}"]
-    assert "CloudWatch's answer doesn't name VolumeReadOps" in str(gaps(answer))
+    assert "CloudWatch's response does not have VolumeReadOps" in str(gaps(answer))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +226,7 @@ def test_what_an_answer_leaves_out_or_adds(endpoint: AwsEndpoint, monkeypatch: p
 def test_an_answer_that_is_none(told: dict[str, Any], endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: told)
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
-    assert "the answer can't be read" in str(gaps(answer)) and points(answer, volume_id(0)) == {}
+    assert "unreadable response" in str(gaps(answer)) and points(answer, volume_id(0)) == {}
 
 
 @pytest.mark.parametrize("kind", ["malformed", "reset", "server_error"])
@@ -259,8 +263,8 @@ def test_a_global_message_is_a_gap_of_the_place(endpoint: AwsEndpoint, monkeypat
     monkeypatch.setitem(HANDLERS, action, lambda *call: answers(*call) | {"Messages": [message]})
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert gaps(answer) == {
-        f"{ACCOUNT}/{REGION} GetMetricData": f"refused: {ACCOUNT}/{REGION}: CloudWatch says: Maximum number of allowed"
-        " metrics exceeded"
+        f"{ACCOUNT}/{REGION} GetMetricData": f"refused: {ACCOUNT}/{REGION}: CloudWatch reports: Maximum number of"
+        " allowed metrics exceeded"
     }
 
 
@@ -311,4 +315,4 @@ def test_the_list_of_metrics_gives_dimensions_nobody_could_guess(endpoint: AwsEn
 def test_a_list_that_is_refused_is_a_gap(endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject("deny", times=None, action="ListMetrics")
     rows = read_place(CloudWatchMetrics, Place(ACCOUNT, REGION), namespace="CWAgent", names="disk_used_percent")
-    assert "doesn't allow cloudwatch:ListMetrics" in rows[0]["gap"] and len(rows) == 1
+    assert "access denied for cloudwatch:ListMetrics" in rows[0]["gap"] and len(rows) == 1

@@ -70,11 +70,11 @@ def test_what_only_looks_alike_is_left() -> None:
 @pytest.mark.parametrize(
     ("page", "reason"),
     [
-        ("[]", "the answer isn't the JSON"),
-        ('{"gauges": 7}', "the answer isn't the JSON"),
+        ("[]", "the response is not the JSON"),
+        ('{"gauges": 7}', "the response is not the JSON"),
         ("[" * 100_000, "response is nested deeper than 64 levels"),
-        ('{"gauges": {"orders.cache.size": {"value": 7}}}', "it has no gauge of the JVM"),
-        ('{"gauges": {"jvm.attribute.uptime": {"value": 7}}}', "it has no gauge of the JVM"),
+        ('{"gauges": {"orders.cache.size": {"value": 7}}}', "there is no JVM gauge"),
+        ('{"gauges": {"jvm.attribute.uptime": {"value": 7}}}', "there is no JVM gauge"),
     ],
 )
 def test_pages_that_are_none(agents: Agents, page: str, reason: str) -> None:

@@ -106,7 +106,7 @@ def test_another_account_by_role_and_external_id(
 
     assert [row["volume_id"] for row in read("sesame")] == ["vol-0e"]
     (refused,) = gaps(read("guess")).values()
-    assert refused.startswith(f"refused: {OTHER}/{REGION}: {role} can't be assumed; its trust policy must name")
+    assert refused.startswith(f"refused: {OTHER}/{REGION}: {role} cannot be assumed; its trust policy must name")
     for kind in ("throttle", "server_error", "malformed", "reset"):
         endpoint.faults.inject(kind, times=None, action="AssumeRole")
         (failed,) = gaps(read("sesame")).values()
@@ -150,7 +150,7 @@ def test_what_an_answer_leaves_out_is_null(endpoint: AwsEndpoint, monkeypatch: p
     bare, nameless, _, types = read_place(Ec2Instances, HOME)
     assert bare["instance_id"] == "i-0a" and bare["instance_type"] is bare["state"] is None
     assert nameless["instance_id"] is None and nameless["nitro"] is nameless["memory_bytes"] is None
-    assert types["gap"].startswith(f"missing: {HOME}: EC2 doesn't describe m9.y: ")
+    assert types["gap"].startswith(f"missing: {HOME}: EC2 does not describe m9.y: ")
 
 
 def test_an_empty_list_may_be_left_out_but_not_by_others_than_aws(
@@ -164,13 +164,13 @@ def test_an_empty_list_may_be_left_out_but_not_by_others_than_aws(
     monkeypatch.setattr(
         aws_endpoint, "answer", lambda call, *rest: portal if call.service == "ec2" else sent(call, *rest)
     )
-    assert "the answer can't be read: it holds no Volumes." in str(gaps(read_place(Ec2Volumes, HOME)))
+    assert "unreadable response: it has no Volumes." in str(gaps(read_place(Ec2Volumes, HOME)))
 
 
 BAD_ANSWERS: dict[str, tuple[Callable[[AwsEndpoint, pytest.MonkeyPatch], None], str]] = {
     "no permission": (
         lambda e, m: e.faults.inject("deny", times=None, action="DescribeVolumes"),
-        "doesn't allow ec2:DescribeVolumes; grant it to Streamwarden's role or user.",
+        "access denied for ec2:DescribeVolumes; grant it to Streamwarden's role or user.",
     ),
     "throttled throughout": (
         lambda e, m: e.faults.inject("throttle", times=None, action="DescribeVolumes"),
@@ -182,26 +182,26 @@ BAD_ANSWERS: dict[str, tuple[Callable[[AwsEndpoint, pytest.MonkeyPatch], None], 
     ),
     "half a page": (
         lambda e, m: e.faults.inject("malformed", times=None, action="DescribeVolumes"),
-        "the answer can't be read",
+        "unreadable response",
     ),
     "a connection that dies": (
         lambda e, m: e.faults.inject("reset", times=None, action="DescribeVolumes"),
-        "no answer after",
+        "no response after",
     ),
     "no answer at all": (
         lambda e, m: e.faults.inject("hang", times=None, action="DescribeVolumes", seconds=5),
-        "no answer after",
+        "no response after",
     ),
-    "nothing listens": (lambda e, m: m.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), "no answer after"),
+    "nothing listens": (lambda e, m: m.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), "no response after"),
     "unknown key": (
         lambda e, m: m.setenv("AWS_ACCESS_KEY_ID", "AKIAWRONG"),
-        f"for account {ACCOUNT} (InvalidClientTokenId, GetCallerIdentity); renew them; where {REGION} isn't enabled",
+        f"for account {ACCOUNT} (InvalidClientTokenId, GetCallerIdentity); renew them; where {REGION} is not enabled",
     ),
     "wrong secret": (lambda e, m: m.setenv("AWS_SECRET_ACCESS_KEY", "wrong"), "AWS rejects the credentials"),
     "no key": (lambda e, m: m.delenv("AWS_ACCESS_KEY_ID"), "no AWS credentials for account"),
     "a wrong clock": (
         lambda e, m: setattr(e, "clock_skew_seconds", 600),
-        "(SignatureDoesNotMatch, GetCallerIdentity): this machine's clock is 10 min behind AWS's; set it (NTP).",
+        "(SignatureDoesNotMatch, GetCallerIdentity): this host's clock is 10 min behind AWS's; set it (NTP).",
     ),
 }
 

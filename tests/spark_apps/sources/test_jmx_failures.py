@@ -21,13 +21,13 @@ from tests.spark_apps.sources.agents import Agents, running_agents
 FAILURES = {
     "hangs": "no answer within 0.7 s",
     "trickles": "no answer within 0.7 s",
-    "resets": "the connection broke off before the answer was complete",
-    "locked": "HTTP 401: `user` or `password` of the endpoint is missing or not accepted",
-    "forbidden": "HTTP 403: `user` or `password` of the endpoint is missing or not accepted",
+    "resets": "the connection was closed before the response was complete",
+    "locked": "HTTP 401: `user` or `password` of the endpoint is missing or was rejected",
+    "forbidden": "HTTP 403: `user` or `password` of the endpoint is missing or was rejected",
     "fails": "HTTP 500",
-    "noise": "the answer isn't ",
-    "broken": "the answer isn't ",
-    "empty": "the answer isn't ",
+    "noise": "the response is not ",
+    "broken": "the response is not ",
+    "empty": "the response is not ",
 }
 CLOSED = "http://127.0.0.1:1/closed"
 
@@ -45,7 +45,10 @@ def test_each_failure_is_a_gap_and_the_others_stay(
     role = "app" if protocol == "dropwizard" else "broker"
     good = agents.url("servlet" if protocol == "dropwizard" else "good")
     expected = {agents.url(kind): reason for kind, reason in FAILURES.items()}
-    expected |= {CLOSED: "nothing accepts connections there", "ftp://a/b": "the address isn't one for its protocol"}
+    expected |= {
+        CLOSED: "cannot connect (connection refused or unknown host)",
+        "ftp://a/b": "the address is not valid for its protocol",
+    }
     jvm = {"cluster": "c", "role": role, "app": "a", "protocol": protocol, "url": good}
     jvm |= {"match": 'job="a"'} if protocol in ARCHIVES else {}
     name = '{job="a"}' if protocol in ARCHIVES else ""
@@ -78,11 +81,11 @@ def test_each_failure_is_a_gap_and_the_others_stay(
 @pytest.mark.parametrize(
     ("protocol", "path", "reason"),
     [
-        ("jolokia", "unknown", "not one of its readings is a number"),
-        ("prometheus", "unknown", "not one of its readings is a number"),
-        ("prometheus_api", "unknown", "not one of its readings is a number"),
-        ("dropwizard", "servlet/unknown", "not one of its readings is a number"),
-        ("jolokia", "odd", "the answer isn't what its protocol says (OverflowError)"),
+        ("jolokia", "unknown", "no reading is a number"),
+        ("prometheus", "unknown", "no reading is a number"),
+        ("prometheus_api", "unknown", "no reading is a number"),
+        ("dropwizard", "servlet/unknown", "no reading is a number"),
+        ("jolokia", "odd", "the response does not follow its protocol (OverflowError)"),
     ],
 )
 def test_who_answers_without_a_number_or_with_an_odd_one_has_not_answered(

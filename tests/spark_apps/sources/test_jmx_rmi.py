@@ -117,10 +117,10 @@ def test_each_failure_is_a_gap_and_the_others_stay(broker: tuple[Broker, str], a
     assert time.monotonic() - started < 15
     gaps = {row["endpoint"]: row["gap"] for row in rows if row["gap"]}
     locked, unbound, silent_one, closed, no_rmi, good = jvms
-    assert gaps[locked] == "refused: `user` or `password` of the endpoint is missing or not accepted"
+    assert gaps[locked] == "refused: `user` or `password` of the endpoint is missing or was rejected"
     assert gaps[unbound].startswith("refused: JMX-RMI: ") and "nothing" in gaps[unbound]
     assert gaps[silent_one] == "refused: no answer within 2 s"
-    assert gaps[closed] == "refused: nothing accepts connections there"
+    assert gaps[closed] == "refused: cannot connect (connection refused or unknown host)"
     assert gaps[no_rmi].startswith("refused: ") and good not in gaps
     assert sum(row["endpoint"] == good for row in rows) > 40 and "sesame" not in str(rows)
 
@@ -170,7 +170,7 @@ def _wait_for(port: int, jvm: Process) -> None:
 def test_no_java_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     (row,) = ask({"protocol": "jmx_rmi", "url": "127.0.0.1:9999"})
-    assert row["gap"] == "refused: JMX-RMI needs Java where Spark's tasks run"
+    assert row["gap"] == "refused: JMX-RMI needs Java on the hosts of Spark's tasks"
 
 
 def test_java_that_fails_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,8 +70,8 @@ def test_a_good_agent_is_read_in_every_sample_and_what_it_lacks_spoils_nothing(a
 @pytest.mark.parametrize(
     ("agent", "reason"),
     [
-        ("single", "the agent answered with status 500"),
-        ("short", "the answer isn't a Jolokia reply"),
+        ("single", "the agent responded with status 500"),
+        ("short", "the response is not a Jolokia reply"),
     ],
 )
 def test_a_bad_agent_is_a_gap_and_the_others_stay(agents: Agents, agent: str, reason: str) -> None:
@@ -84,7 +84,7 @@ def test_a_bad_agent_is_a_gap_and_the_others_stay(agents: Agents, agent: str, re
 
 def test_values_that_make_no_sense_and_an_address_that_is_none(agents: Agents) -> None:
     rows = ask("http://", agents.url("strange"))
-    assert gap_of(rows, "http://") == "refused: the address isn't one for its protocol"
+    assert gap_of(rows, "http://") == "refused: the address is not valid for its protocol"
     assert all(row["value"] is None for row in rows)
 
 
@@ -118,7 +118,7 @@ def test_credentials_come_from_the_config_and_stand_in_no_row(
     assert (gap_of(rows, locked) or "").startswith("refused: HTTP 401")
     config.write_text("kafka: []\n# none\n")
     rows = ask(locked)
-    assert gap_of(rows, locked) == "refused: its credentials aren't in the config of the Spark worker"
+    assert gap_of(rows, locked) == "refused: the credentials are not in the config of the Spark worker"
     assert "sesame" not in str(rows) and "wrong" not in str(rows)
 
 

@@ -76,17 +76,17 @@ def test_what_is_left_to_copy() -> None:
 def test_a_broker_that_tells_no_throttles_is_a_gap_and_one_that_did_not_answer_is_not_asked() -> None:
     rows = rows_of(Client({0: ([1, 2], [2])}), {1: [log_dir({0: 5})]})
     assert {row["broker"]: row.get("gap") for row in rows if row["kind"] == "broker"} == {
-        1: "refused: broker 1 of cluster 'c' doesn't tell its throttles: KafkaTimeoutError: no answer.", 2: None,
+        1: "refused: broker 1 of cluster 'c' did not report its throttles: KafkaTimeoutError: no answer.", 2: None,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (ClusterAuthorizationFailedError(), "doesn't allow it; grant Describe on the cluster"),
+        (ClusterAuthorizationFailedError(), "denied access; grant Describe on the cluster"),
         (
             IncompatibleBrokerVersion("too old"),
-            "doesn't list its reassignments: [Error 35] IncompatibleBrokerVersion: too old",
+            "did not list its reassignments: [Error 35] IncompatibleBrokerVersion: too old",
         ),
     ],
 )

@@ -182,9 +182,9 @@ def test_log_dirs(read: Read, broker: SecuredBroker) -> None:
     moves = {row.cluster: (row.adding_replicas, row.throttles) for row in rows if row.kind == "broker"}
     assert moves == {"watched": (0, "{}"), "blind": (None, None)}
     assert gaps(rows) == {
-        "blind broker 1 log dirs": "refused: cluster 'blind' doesn't allow it; grant Describe on the cluster.",
-        "blind reassignments": "refused: cluster 'blind' doesn't allow it; grant Describe on the cluster.",
-        "blind broker 1 throttles": "refused: cluster 'blind' doesn't allow it; grant DescribeConfigs on the cluster.",
+        "blind broker 1 log dirs": "refused: cluster 'blind' denied access; grant Describe on the cluster.",
+        "blind reassignments": "refused: cluster 'blind' denied access; grant Describe on the cluster.",
+        "blind broker 1 throttles": "refused: cluster 'blind' denied access; grant DescribeConfigs on the cluster.",
     }
 
 
@@ -357,7 +357,7 @@ def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_spoil_no
         assert time.monotonic() - started < 20, source
         found = gaps(rows)
         assert set(found) == {"dead", "wrong"}, (source, found)
-        assert found["dead"].startswith("refused: no broker of cluster 'dead' at 127.0.0.1:1 answers"), found
+        assert found["dead"].startswith("refused: no broker of cluster 'dead' at 127.0.0.1:1 responded"), found
         assert "rejects the credentials" in found["wrong"], found
         assert "hunter2" not in found["wrong"]
         assert [row for row in rows if row.cluster == "watched" and not row.gap]

@@ -14,8 +14,8 @@ from tests.spark_apps.sources.clients import CLIENTS, SECONDS, memory_grown, qui
 
 JSON = [name for name in CLIENTS if name not in ("prometheus", "aws")]
 BYTES = "response exceeds"
-SLOWLY = ("within", "doesn't answer")
-BROKEN = ("broke off", "does not respond", "doesn't answer", "cannot be", "can't be", "no answer", "no response")
+SLOWLY = ("within", "not respond")
+BROKEN = ("broke off", "was closed", "not respond", "cannot be", "unreadable", "no response")
 
 
 @pytest.fixture(autouse=True)

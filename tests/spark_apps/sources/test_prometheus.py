@@ -101,21 +101,21 @@ def test_a_page_is_read_in_every_sample(agents: Agents) -> None:
 
 def test_half_a_page_that_looks_whole_to_http(agents: Agents) -> None:
     rows = ask(agents.url("half"))
-    assert gap_of(rows, agents.url("half")) == "refused: the answer ends in the middle of a line"
+    assert gap_of(rows, agents.url("half")) == "refused: the response ends in the middle of a line"
     assert [row["metric"] for row in rows] == [None]
 
 
 @pytest.mark.parametrize(
     ("page", "reason"),
     [
-        (b"\x89PNG\r\n\x1a\n\xff", "the answer isn't text"),
-        (b"", "the answer isn't Prometheus' exposition format"),
-        (b"{}", "the answer isn't Prometheus' exposition format"),
-        (b"# only\n# comments\n", "the answer isn't Prometheus' exposition format"),
-        (b"node_load1 0.5\n", "the page has none of the metrics that are wanted"),
-        (PAGE.replace('topic="a",} 300.0', 'topic="a').encode(), "line 9 of the answer"),
-        (PAGE.replace("4.0", "four").encode(), "line 6 of the answer"),
-        (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the answer"),
+        (b"\x89PNG\r\n\x1a\n\xff", "the response is not text"),
+        (b"", "the response is not in the Prometheus exposition format"),
+        (b"{}", "the response is not in the Prometheus exposition format"),
+        (b"# only\n# comments\n", "the response is not in the Prometheus exposition format"),
+        (b"node_load1 0.5\n", "the page has no expected metrics"),
+        (PAGE.replace('topic="a",} 300.0', 'topic="a').encode(), "line 9 of the response"),
+        (PAGE.replace("4.0", "four").encode(), "line 6 of the response"),
+        (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the response"),
     ],
 )
 def test_pages_that_are_none(agents: Agents, page: bytes, reason: str) -> None:
@@ -276,7 +276,7 @@ def test_a_machine_by_node_exporter(agents: Agents) -> None:
     rows = ask(agents.serve(node_page()), role="node")
     assert {row["process_started_at"].timestamp() for row in rows} == {BOOTED_AT}  # not the exporter's own start
     (gap,) = (row["gap"] for row in ask(agents.url("good"), role="node"))
-    assert gap.startswith("refused: the page has none of the metrics that are wanted")
+    assert gap.startswith("refused: the page has no expected metrics")
 
 
 def test_machines_have_no_jolokia() -> None:
@@ -314,13 +314,13 @@ def test_what_was_found_has_the_credentials_of_the_defaults_and_gaps_are_rows(
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "streamwarden.yaml"))
     monkeypatch.setenv("JMX_PASSWORD", "sesame")
     locked = agents.url("locked")
-    rows = ask(locked, section=section, gaps=json.dumps([("targets of x.json", "missing: there is no such file")]))
+    rows = ask(locked, section=section, gaps=json.dumps([("targets of x.json", "missing: no such file")]))
     assert gap_of(rows, locked) is None and any(row["metric"] == "processors" for row in rows)
     (gap,) = (row for row in rows if row["gap"])
-    assert (gap["resource"], gap["gap"]) == ("targets of x.json", "missing: there is no such file")
+    assert (gap["resource"], gap["gap"]) == ("targets of x.json", "missing: no such file")
     assert gap["endpoint"] is None and "sesame" not in str(rows)
     (row,) = (row for row in ask(locked, section=section.replace("0", "7")) if row["gap"])
-    assert row["gap"] == "refused: its credentials aren't in the config of the Spark worker"
+    assert row["gap"] == "refused: the credentials are not in the config of the Spark worker"
 
 
 def last_of(rows: list[dict[str, Any]], address: str) -> dict[tuple[str, str], float | None]:

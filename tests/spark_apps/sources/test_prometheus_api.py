@@ -188,8 +188,8 @@ def test_the_present_hour_is_read_until_now(prometheus: _Listening) -> None:
 @pytest.mark.parametrize(
     ("path", "match", "reason"),
     [
-        ("strange", 'instance="b1:7071"', "the answer isn't a Prometheus server's"),
-        ("fails", 'instance="b1:7071"', "the server couldn't answer the query"),
+        ("strange", 'instance="b1:7071"', "the response is not from a Prometheus server"),
+        ("fails", 'instance="b1:7071"', "the server could not evaluate the query"),
         ("rejects", 'instance="b1:7071"', "HTTP 422"),
         ("good", 'instance="b9:7071"', "the server has no series of this JVM for this hour"),
     ],
@@ -210,7 +210,7 @@ def test_a_server_that_hangs_costs_one_time_out_for_all_its_jvms(prometheus: _Li
 
 def test_an_hour_to_come(prometheus: _Listening) -> None:
     (row,) = ask(prometheus.url, hour=start_of_hour(datetime.now(UTC)) + HOUR)
-    assert row["gap"] == "missing: the hour hasn't begun" and not prometheus.asked
+    assert row["gap"] == "missing: the hour has not begun" and not prometheus.asked
 
 
 def test_match_belongs_to_this_protocol() -> None:
@@ -249,7 +249,7 @@ def test_a_highly_available_pair_is_read_once(prometheus: _Listening) -> None:
     ("remark", "reason"),
     [
         ({"warnings": ["partial response: store s-1 unavailable", "x"]}, "partial response: store s-1 unavailable; x"),
-        ({"isPartial": True}, "some of its storage nodes didn't answer"),
+        ({"isPartial": True}, "some storage nodes did not respond"),
         ({"warnings": [], "isPartial": False, "infos": ["PromQL info: not a counter"]}, None),
         ({"warnings": None}, None),
     ],
@@ -258,6 +258,6 @@ def test_a_partial_answer_is_none(prometheus: _Listening, remark: dict[str, Any]
     prometheus.remark = remark
     rows = ask(prometheus.url)
     if reason:
-        assert [row["gap"] for row in rows] == [f"refused: the server's answer is partial: {reason}"]
+        assert [row["gap"] for row in rows] == [f"refused: the server's response is partial: {reason}"]
     else:
         assert len(values_of(rows, "heap_used_bytes")) == 13

@@ -83,7 +83,7 @@ def test_with_user_and_password_and_without(read: Any) -> None:
     rows, gaps = read("secured", user="reader", password="hunter2")
     assert rows == []
     [gap] = gaps.values()
-    assert gap.endswith("rejects user and password for GET /schemas (401).")
+    assert gap.endswith("rejected user and password for GET /schemas (401).")
     assert gap.startswith("refused: the schema registry of 'shop' at http://127.0.0.1:")
     assert "hunter2" not in gap
 
@@ -95,11 +95,11 @@ def test_a_registry_without_subjects_is_no_gap(read: Any) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "reason"),
     [
-        ("throttled", "answers GET /schemas with status 429."),
-        ("page", "answers GET /schemas with something else than JSON."),
-        ("other", "answers GET /schemas with something else than schemas."),
-        ("elsewhere", "knows no GET /schemas: it is no Schema Registry, or its address is another."),
-        ("hangs", "doesn't answer (ReadTimeout)."),
+        ("throttled", "responds to GET /schemas with status 429."),
+        ("page", "responds to GET /schemas with something other than JSON."),
+        ("other", "responds to GET /schemas with something other than schemas."),
+        ("elsewhere", "does not support GET /schemas: not a Schema Registry, or the wrong address."),
+        ("hangs", "did not respond (ReadTimeout)."),
     ],
 )
 def test_a_registry_that_gives_nothing_is_one_gap_in_time(read: Any, behaviour: str, reason: str) -> None:
@@ -116,7 +116,7 @@ def test_nobody_listens(read: Any) -> None:
     assert rows == []
     assert gaps == {
         "shop schema registry": "refused: the schema registry of 'shop' at http://127.0.0.1:1"
-        " doesn't answer (ConnectError)."
+        " did not respond (ConnectError)."
     }
 
 
@@ -140,4 +140,4 @@ def test_without_the_right_to_read_levels_the_schemas_stay(read: Any, monkeypatc
 def test_an_answer_that_breaks_off_keeps_what_came_before(read: Any) -> None:
     rows, gaps = read("dies")
     assert [row["subject"] for row in rows] == [schema["subject"] for schema in SCHEMAS[:3]]
-    assert "doesn't answer (RemoteProtocolError)" in gaps["shop schema registry"]
+    assert "did not respond (RemoteProtocolError)" in gaps["shop schema registry"]

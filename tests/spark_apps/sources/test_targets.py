@@ -76,11 +76,11 @@ def test_yaml_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "refused: it is neither JSON nor YAML"),
-        ("", 'refused: it isn\'t a list of {"targets"'),
-        ("[7]", 'refused: it isn\'t a list of {"targets"'),
-        ("\x00", "refused: it is neither JSON nor YAML"),
-        ('[{"targets": "b2:7071"}]', "refused: a group's `targets` isn't a list"),
+        ("{", "refused: neither JSON nor YAML"),
+        ("", 'refused: not a list of {"targets"'),
+        ("[7]", 'refused: not a list of {"targets"'),
+        ("\x00", "refused: neither JSON nor YAML"),
+        ('[{"targets": "b2:7071"}]', "refused: `targets` of a group is not a list"),
     ],
 )
 def test_a_broken_file_is_a_gap_and_the_others_stay(tmp_path: Path, text: str, reason: str) -> None:
@@ -93,7 +93,7 @@ def test_a_broken_file_is_a_gap_and_the_others_stay(tmp_path: Path, text: str, r
 
 def test_no_file_is_a_gap(tmp_path: Path) -> None:
     (gap,) = jvms_of(config_for(f"{tmp_path}/none-*.json", {"role": "app"})).gaps
-    assert (gap.reason, gap.role) == ("missing: there is no such file", "app")
+    assert (gap.reason, gap.role) == ("missing: no such file", "app")
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_no_file_is_a_gap(tmp_path: Path) -> None:
     [
         ({"cluster": "orders"}, "role Field required"),
         ({"role": "app", "cluster": "orders"}, "needs `app`"),
-        ({"role": "broker", "cluster": "other"}, "its cluster 'other' isn't under `kafka`"),
+        ({"role": "broker", "cluster": "other"}, "the cluster 'other' is not under `kafka`"),
         ({**BROKER, "broker_id": "one"}, "broker_id"),
         ({**BROKER, "protocol": "snmp"}, "protocol"),
-        ({**BROKER, "__metrics_path__": "/metrics?token=x"}, "its address has a user or a query"),
+        ({**BROKER, "__metrics_path__": "/metrics?token=x"}, "the address has a user or a query"),
     ],
 )
 def test_a_target_that_makes_no_jvm_is_a_gap(tmp_path: Path, labels: dict[str, str], reason: str) -> None:
@@ -159,7 +159,7 @@ def test_tagged_instances_of_all_regions_become_endpoints(aws: AwsEndpoint) -> N
     assert found.keys() == {"i-0b1", "i-0b2"} and found["i-0b1"].url == f"http://{address}:7071/metrics"
     assert (found["i-0b2"].role, found["i-0b2"].broker_id, found["i-0b2"].user) == ("broker", 2, "reader")
     (gap,) = jvms.gaps
-    assert gap.resource == "instance i-0b3" and gap.reason == "refused: its cluster 'other' isn't under `kafka`"
+    assert gap.resource == "instance i-0b3" and gap.reason == "refused: the cluster 'other' is not under `kafka`"
     jvms_of(tagged())
     assert aws.calls["DescribeInstances"] == 2  # one picture for all steps of a run
 
@@ -183,12 +183,12 @@ def test_what_aws_does_not_tell_is_a_gap_and_the_others_stay(aws: AwsEndpoint) -
     assert [e.instance_id for e in jvms.endpoints] == ["i-0b1"]
     (gap,) = jvms.gaps
     assert gap.resource == f"instances with JVMs in {ACCOUNT}/eu-west-1" and gap.role == "broker"
-    assert "doesn't allow ec2:DescribeInstances" in gap.reason
+    assert "access denied for ec2:DescribeInstances" in gap.reason
 
 
 def test_no_such_instance_is_a_gap(aws: AwsEndpoint) -> None:
     (gap,) = jvms_of(tagged(tags={"part": "broker", "kafka": "none*"})).gaps
-    assert gap.reason == "missing: none that runs is tagged part=broker, kafka=none*"
+    assert gap.reason == "missing: no running instance is tagged part=broker, kafka=none*"
 
 
 def test_a_search_names_an_account_and_keys_that_there_are() -> None:

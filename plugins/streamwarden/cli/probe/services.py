@@ -33,7 +33,7 @@ def _registry(cluster: KafkaCluster) -> Iterator[Answer]:
         yield Answer(source, "GET /config", answer=f"level {level}")
         yield Answer(source, "GET /schemas", answer=f"{len(page)} schemas in a page")
     except Refused as error:
-        rejected = "rejects user and password" in str(error)
+        rejected = "rejected user and password" in str(error)
         action = "correct `user` and `password` of `schema_registry`; the user must be allowed to read subjects"
         yield Answer(source, "GET /config, /schemas", problem=f"{error}", action=action if rejected else None)
     finally:
