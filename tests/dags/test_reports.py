@@ -19,7 +19,7 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import engine
 from streamwarden.tickets import reconcile
 
-from tests.plugins.tickets.story import DETECTORS, Story
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario
 
 
 class Inbox(MessageHandler):
@@ -54,10 +54,10 @@ def _report(day: str, dag: str = "daily_report") -> str:
 
 def test_an_owner_has_a_report_too(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _configure(tmp_path, monkeypatch, [])
-    story = Story(engine(warehouse_url))
-    story.judge(0, {"v1": "firing"}, owner="storage")
-    story.judge(0, {"g1": "firing"}, "consumer_group_lagging")
-    reconcile(story.engine, Config(), DETECTORS)
+    scenario = DeliveryScenario(engine(warehouse_url))
+    scenario.evaluate(0, {"v1": "firing"}, owner="storage")
+    scenario.evaluate(0, {"g1": "firing"}, "consumer_group_lagging")
+    reconcile(scenario.engine, Config(), DETECTORS)
     tasks: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / "daily_report.py"))
     assert tasks["owners"].function("2026-01-05") == ["storage"]
     path = Path(tasks["report_of"].function("storage", "2026-01-05"))

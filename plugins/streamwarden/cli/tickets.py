@@ -153,7 +153,7 @@ def split_ticket(
     """Split a finding and its downstream effects off its incident, permanently."""
     title, stay = _respond(fingerprint, "split", reason)
     out.print(f"{title}: split from {escape('; '.join(stay[:3]))}.", soft_wrap=True)
-    out.print("It gets its own ticket in the next hour.")
+    out.print("The finding gets its own ticket in the next hour.")
 
 
 @app.command("link")

@@ -19,12 +19,12 @@ from playwright.sync_api import expect
 from streamwarden.base.config import Config, Tickets
 from streamwarden.tickets import reconcile_and_deliver
 
-from tests.plugins.tickets.story import DETECTORS, Story, print_of
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, fingerprint_of
 from tests.roundup import Tracker, running_tracker
 
 pytestmark = pytest.mark.slow
 LAG = "consumer_group_lagging"
-VOLUME, BILLING, AUDIT = print_of("vol-1"), print_of("billing", LAG), print_of("audit", LAG)
+VOLUME, BILLING, AUDIT = fingerprint_of("vol-1"), fingerprint_of("billing", LAG), fingerprint_of("audit", LAG)
 
 
 @pytest.fixture(scope="module")
@@ -34,25 +34,26 @@ def tracker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tracker]:
 
 
 @pytest.fixture(scope="module")
-def filed(module_warehouse: sa.Engine, tracker: Tracker) -> Story:
+def filed(module_warehouse: sa.Engine, tracker: Tracker) -> DeliveryScenario:
     """A volume starves and a group follows from it, another has an issue of its own; a real Roundup has both."""
-    story = Story(module_warehouse)
-    story.judge(0, {"vol-1": "firing"}, message="Its bucket is empty.")
-    story.judge(0, {"billing": "firing", "audit": "firing"}, LAG, severity="warning")
-    story.causes(0, {(BILLING, VOLUME): 0.9})
-    next_run(story, tracker)
+    scenario = DeliveryScenario(module_warehouse)
+    scenario.evaluate(0, {"vol-1": "firing"}, message="Its bucket is empty.")
+    scenario.evaluate(0, {"billing": "firing", "audit": "firing"}, LAG, severity="warning")
+    scenario.store_causes(0, {(BILLING, VOLUME): 0.9})
+    next_run(scenario, tracker)
     assert len(tracker.issues()) == 2
-    return story
+    return scenario
 
 
-def next_run(story: Story, tracker: Tracker) -> str:
+def next_run(scenario: DeliveryScenario, tracker: Tracker) -> str:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
-    return reconcile_and_deliver(story.engine, config, DETECTORS)
+    return reconcile_and_deliver(scenario.engine, config, DETECTORS)
 
 
-def answers(story: Story) -> list[tuple[str, str]]:
+def answers(scenario: DeliveryScenario) -> list[tuple[str, str]]:
     return [
-        (row["verb"], row["who"]) for row in story.rows("select verb, who from tickets.response order by response_id")
+        (row["verb"], row["who"])
+        for row in scenario.rows("select verb, who from tickets.response order by response_id")
     ]
 
 
@@ -75,7 +76,7 @@ class Visitor:
         return self.client.post("/responses", data=values | ({} if token == "left out" else {"token": token}))
 
 
-def test_who_may_edit_dags_may_answer(airflow: Airflow, filed: Story) -> None:
+def test_who_may_edit_dags_may_answer(airflow: Airflow, filed: DeliveryScenario) -> None:
     before = answers(filed)
     for user in ("editor", "admin"):
         done = Visitor(airflow, user).verdicts()
@@ -85,7 +86,7 @@ def test_who_may_edit_dags_may_answer(airflow: Airflow, filed: Story) -> None:
     assert answers(filed) == [*before, ("comment", "editor"), ("comment", "admin")]
 
 
-def test_who_may_only_read_sees_no_form_and_is_refused(airflow: Airflow, filed: Story) -> None:
+def test_who_may_only_read_sees_no_form_and_is_refused(airflow: Airflow, filed: DeliveryScenario) -> None:
     before, viewer = answers(filed), Visitor(airflow, "viewer")
     for path in (f"/findings/{BILLING}", f"/incidents/{BILLING}"):
         page = viewer.client.get(path).text
@@ -97,7 +98,7 @@ def test_who_may_only_read_sees_no_form_and_is_refused(airflow: Airflow, filed: 
     assert answers(filed) == before
 
 
-def test_who_is_not_logged_in_is_refused(airflow: Airflow, filed: Story) -> None:
+def test_who_is_not_logged_in_is_refused(airflow: Airflow, filed: DeliveryScenario) -> None:
     before, stranger = answers(filed), Visitor(airflow, None)
     refused = stranger.verdicts(token=Visitor(airflow, "editor").token())
     assert refused.status_code == 401 and "Log in in another tab" in refused.text
@@ -107,7 +108,9 @@ def test_who_is_not_logged_in_is_refused(airflow: Airflow, filed: Story) -> None
 
 
 @pytest.mark.parametrize("token", ["left out", "", "made.up.token", "of another user", "of another time"])
-def test_a_form_that_no_page_of_ours_made_for_this_user_is_refused(airflow: Airflow, filed: Story, token: str) -> None:
+def test_a_form_that_no_page_of_ours_made_for_this_user_is_refused(
+    airflow: Airflow, filed: DeliveryScenario, token: str
+) -> None:
     before, editor = answers(filed), Visitor(airflow, "editor")
     value, stamp, signature = editor.token().split(".")
     assert editor.verdicts(token=f"{value}.{stamp}.{signature}").status_code == 303
@@ -154,7 +157,7 @@ def test_another_sites_form_comes_without_the_session(editor_page: Any) -> None:
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(
-    airflow: Airflow, filed: Story, verb: str, fields: dict[str, str], why: str
+    airflow: Airflow, filed: DeliveryScenario, verb: str, fields: dict[str, str], why: str
 ) -> None:
     before = answers(filed)
     refused = Visitor(airflow, "editor").verdicts(verb, **fields)
@@ -163,7 +166,7 @@ def test_what_cannot_be_done_is_told_in_one_line(
 
 
 def test_an_editor_answers_and_the_tracker_hears_and_answers(
-    editor_page: Any, page: Any, filed: Story, tracker: Tracker
+    editor_page: Any, page: Any, filed: DeliveryScenario, tracker: Tracker
 ) -> None:
     editor_page.goto(f"/streamwarden/findings/{BILLING}")
     editor_page.get_by_role("button", name="Acknowledge").press("Enter")
@@ -191,7 +194,9 @@ def test_an_editor_answers_and_the_tracker_hears_and_answers(
     assert next(one for one in tracker.issues() if "vol-1" in one["title"])["status"]["name"] == "unread"
 
 
-def test_the_keyboard_snoozes_on_a_phone_without_script(chromium: Any, airflow: Airflow, filed: Story) -> None:
+def test_the_keyboard_snoozes_on_a_phone_without_script(
+    chromium: Any, airflow: Airflow, filed: DeliveryScenario
+) -> None:
     context = chromium.new_context(
         viewport={"width": 390, "height": 800}, base_url=airflow.url, java_script_enabled=False,
         extra_http_headers={"Authorization": f"Bearer {airflow.token('editor')}"},
@@ -209,7 +214,7 @@ def test_the_keyboard_snoozes_on_a_phone_without_script(chromium: Any, airflow: 
     context.close()
 
 
-def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: Story) -> None:
+def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: DeliveryScenario) -> None:
     editor_page.goto("/")
     editor_page.get_by_role("link", name="Streamwarden").click()
     editor_page.frame_locator("iframe").get_by_role("link", name="Findings", exact=True).wait_for()
@@ -224,7 +229,7 @@ def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: S
     ]
 
 
-def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: Story) -> None:
+def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: DeliveryScenario) -> None:
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.locator("summary", has_text="Report false positive").click()
     editor_page.locator("details[open] textarea").fill("<b>The clock</b> was wrong.")
@@ -236,7 +241,7 @@ def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: Story) 
     assert "<b>The clock</b> was wrong. editor" in text
 
 
-def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tracker) -> None:
+def test_an_editor_splits_and_joins(editor_page: Any, filed: DeliveryScenario, tracker: Tracker) -> None:
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.locator("summary", has_text="Split").click()
     editor_page.locator("details[open] select").select_option(BILLING)
