@@ -1,4 +1,4 @@
-"""What is specific to Jira: permissions, fields, transitions, resolutions, projects and issues that move, two markups."""
+"""What is specific to Jira: permissions, fields, transitions, resolutions, moved projects and issues, markup."""
 
 from __future__ import annotations
 
