@@ -332,7 +332,9 @@ def test_the_report_of_an_owner_is_mailed_where_routes_mail_its_tickets(
 
     away = {"away": OWNED.trackers["disks"], **OWNED.trackers}
     several = Tickets(trackers=away, routes=[Route(owner="storage", to=["away", "disks"])])
-    assert mail_owner(report, Config(tickets=several), partly_away) == 1 and len(sent) == 2, "one unreachable server of two is not a failure"
+    assert mail_owner(report, Config(tickets=several), partly_away) == 1 and len(sent) == 2, (
+        "one unreachable server of two is not a failure"
+    )
     one = Tickets(trackers=away, routes=[Route(owner="storage", to=["away"])])
     with pytest.raises(StreamwardenError, match="421: away"):
         mail_owner(report, Config(tickets=one), partly_away)

@@ -40,7 +40,9 @@ def _words(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.partition("</style>")[2]))
 
 
-def test_the_report_compares_with_the_week_before_and_lists_the_oldest_open_findings(scenario: DeliveryScenario) -> None:
+def test_the_report_compares_with_the_week_before_and_lists_the_oldest_open_findings(
+    scenario: DeliveryScenario,
+) -> None:
     report = render_weekly(scenario.engine, Config(), MONDAY, now=hour(3))
     assert report.subject == "Streamwarden 2026-W02: 2 open (2 critical), 2 new, 1 closed"
     text = _words(report.html)

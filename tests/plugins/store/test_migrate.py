@@ -52,9 +52,9 @@ def test_a_bad_migration_leaves_nothing(warehouse: sa.Engine, release: Path) -> 
 
 
 def test_comments_come_from_the_lines_themselves() -> None:
-    text = "-- A thing\n-- of value.\ncreate table a.b (\n  x integer not null,  -- It's x\n  primary key (x)\n);\n"
+    text = "-- A table\n-- of values.\ncreate table a.b (\n  x integer not null,  -- It's x\n  primary key (x)\n);\n"
     assert list(comments(text)) == [
-        "comment on table a.b is 'A thing of value.'",
+        "comment on table a.b is 'A table of values.'",
         "comment on column a.b.x is 'It''s x'",
     ]
     function = (

@@ -1,4 +1,4 @@
-"""The page of an incident, in a real browser: the root, what follows and why, what doesn't, the hours, what changed."""
+"""The page of an incident in a real browser: root cause, effects, ruled-out causes, hours, recent changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUPS = ("billing", "search", "audit")
 
 @pytest.fixture(scope="module")
 def incident(module_warehouse: sa.Engine) -> DeliveryScenario:
-    """A volume starves, two groups follow from it, a third was held against it and doesn't."""
+    """A firing volume with two groups as downstream effects; for a third group the volume was ruled out."""
     scenario = DeliveryScenario(module_warehouse)
     volume, (billing, search, audit) = fingerprint_of("vol-1"), [fingerprint_of(name, LAG) for name in GROUPS]
     with scenario.engine.begin() as connection:
@@ -58,27 +58,27 @@ def test_an_incident_is_one_page(page: Any, incident: DeliveryScenario) -> None:
         page.screenshot(path=f"{folder}/incident.png", full_page=True)
 
 
-def test_what_usually_has_a_cause_and_has_none_says_so_on_both_pages(page: Any, incident: DeliveryScenario) -> None:
+def test_both_pages_show_that_no_root_cause_was_found(page: Any, incident: DeliveryScenario) -> None:
     for place in ("findings", "incidents"):
         page.goto(f"/streamwarden/{place}/{fingerprint_of('audit', LAG)}")
-        told = page.locator("section:has(#unexplained)").inner_text()
-        assert "No related finding explains this one. Also checked: " in told and "EBS volume" not in told
-        assert "ebs_volume_starving title: vol-1: its partitions lie there." in told
+        text = page.locator("section:has(#unexplained)").inner_text()
+        assert "No related finding explains this one. Also checked: " in text and "EBS volume" not in text
+        assert "ebs_volume_starving title: vol-1: its partitions lie there." in text
         page.goto(f"/streamwarden/{place}/{fingerprint_of('billing', LAG)}")
-        assert not page.locator("#unexplained").count(), "its cause is known"
+        assert not page.locator("#unexplained").count(), "its root cause is known"
     if folder := os.environ.get("PICTURES"):
         page.goto(f"/streamwarden/incidents/{fingerprint_of('audit', LAG)}")
         page.screenshot(path=f"{folder}/unexplained.png", full_page=True)
 
 
-def test_what_has_no_ticket_belongs_to_no_incident(page: Any, incident: DeliveryScenario) -> None:
+def test_a_finding_without_a_ticket_has_no_incident(page: Any, incident: DeliveryScenario) -> None:
     page.goto(f"/streamwarden/incidents/{'0' * 64}")
     assert "no incident" in page.locator("main").inner_text()
     page.goto("/streamwarden/incidents/x")
     assert "has 64 hexadecimal digits" in page.locator("main").inner_text()
 
 
-def test_a_phone_needs_no_sideways_scrolling(page: Any, incident: DeliveryScenario) -> None:
+def test_the_page_fits_the_width_of_a_phone(page: Any, incident: DeliveryScenario) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(f"/streamwarden/incidents/{fingerprint_of('vol-1')}")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
