@@ -133,7 +133,7 @@ class Resource:
         return sum(hour[table].bytes / hour[table].rows for table in self.tables)
 
 
-THINGS = (
+RESOURCES = (
     Resource("volume", "a row a minute", 1440, ("metrics.volume_sample",)),
     Resource("topic and broker: what JMX counts", "a row an hour", 24, ("metrics.broker_topic_sample",)),
     Resource("topic and broker: its replicas", "a row an hour", 24, ("metrics.replica_sample",)),
@@ -196,7 +196,7 @@ def documented(hour: dict[str, Filled]) -> str:
     """The table of docs/deploy.md, and what follows from it."""
     lines = ["| per | a day | with the default retention |", "|---|---|---|"]
     settings = Warehouse()
-    for resource in THINGS:
+    for resource in RESOURCES:
         each, days = resource.bytes_each(hour), {table: retention_days(settings, table) for table in resource.tables}
         kept = max(days.values())
         a_day = each * resource.rows_a_day
@@ -204,7 +204,7 @@ def documented(hour: dict[str, Filled]) -> str:
             f"| {resource.name} ({resource.rhythm}, {_size(each)}) | {_size(a_day)} |"
             f" {_size(a_day * kept)} in {kept} days |"
         )
-    group = THINGS[-1]
+    group = RESOURCES[-1]
     kept = retention_days(settings, group.tables[0])
     held = 10_000 * group.bytes_each(hour) * group.rows_a_day * kept
     return "\n".join(lines) + (
