@@ -51,7 +51,7 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not Path(found).exists():
-        raise StreamwardenError(f"No Java at {found or 'PATH'}: install a JDK 17 or newer, or mend JAVA_HOME.")
+        raise StreamwardenError(f"No Java at {found or 'PATH'}: install a JDK 17 or newer, or correct JAVA_HOME.")
     return found
 
 

@@ -23,7 +23,7 @@ from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario
 
 
 class Inbox(MessageHandler):
-    """Keeps what was sent."""
+    """An SMTP handler that keeps the mails it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def _report(day: str, dag: str = "daily_report") -> str:
     return str(task.function(day))
 
 
-def test_an_owner_has_a_report_too(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_owner_has_a_report(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _configure(tmp_path, monkeypatch, [])
     scenario = DeliveryScenario(engine(warehouse_url))
     scenario.evaluate(0, {"v1": "firing"}, owner="storage")
@@ -71,7 +71,9 @@ def _configure(folder: Path, monkeypatch: pytest.MonkeyPatch, mail_to: list[str]
     monkeypatch.setenv(CONFIG_ENV, str(folder / "streamwarden.yaml"))
 
 
-def test_without_recipients_it_is_a_file(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_recipients_the_report_is_a_file(
+    tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _configure(tmp_path, monkeypatch, [])
     path = Path(_report("2026-11-20"))
     assert path.is_relative_to(tmp_path / "reports")
@@ -81,7 +83,7 @@ def test_without_recipients_it_is_a_file(tmp_path: Path, warehouse_url: str, mon
 @pytest.mark.parametrize(
     ("dag", "file"), [("daily_report", "daily-2026-11-20.html"), ("weekly_report", "weekly-2026-W47.html")]
 )
-def test_recipients_get_it_by_mail_through_airflows_connection(
+def test_the_report_is_mailed_through_an_airflow_connection(
     dag: str, file: str, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox
 ) -> None:
     _configure(tmp_path, monkeypatch, ["team@example.com"])

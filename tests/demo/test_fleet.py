@@ -105,7 +105,7 @@ def test_the_truth_names_each_fault_where_it_was_injected(faulty: Fleet) -> None
         "schema": "state_store_schema_drift",
         "rogue": "consumer_rogue",
     }
-    assert all(line["resource_name"] and line["why"] and line["injected_at"] for line in truth)
+    assert all(line["resource"] and line["why"] and line["injected_at"] for line in truth)
 
 
 @pytest.mark.slow

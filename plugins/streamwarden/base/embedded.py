@@ -207,6 +207,6 @@ def _reason(log: Path, heard_from: int, said: list[str], error: Exception) -> st
 
 def _cannot(folder: Path, reason: str) -> str:
     return (
-        f"warehouse.data_folder: the embedded PostgreSQL can't start in {folder}: {reason.rstrip('.')}."
-        " Mend that, or name another folder, or a server of yours as warehouse.url."
+        f"warehouse.data_folder: the embedded PostgreSQL cannot start in {folder}: {reason.rstrip('.')}."
+        " Fix this, or set another folder, or set the URL of another PostgreSQL server as warehouse.url."
     )

@@ -30,8 +30,8 @@ def _refusal(folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
 def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     message = _refusal(tmp_path / "file" / "postgres", capfd)
-    assert message.startswith("warehouse.data_folder: the embedded PostgreSQL can't start in ")
-    assert "file/postgres: Not a directory. Mend that, or name another folder" in message
+    assert message.startswith("warehouse.data_folder: the embedded PostgreSQL cannot start in ")
+    assert "file/postgres: Not a directory. Fix this, or set another folder" in message
 
 
 def _refusal_to_nobody(folder: Path) -> str:
@@ -51,8 +51,8 @@ def test_a_folder_without_permission_is_an_error(mode: int) -> None:
         Path(folder).chmod(mode)
         message = child.submit(_refusal_to_nobody, Path(folder, "postgres")).result(60)
         Path(folder).chmod(0o700)
-    assert message.startswith(f"warehouse.data_folder: the embedded PostgreSQL can't start in {folder}/postgres: Perm")
-    assert "Permission denied. Mend that" in message
+    assert message.startswith(f"warehouse.data_folder: the embedded PostgreSQL cannot start in {folder}/postgres: Perm")
+    assert "Permission denied. Fix this" in message
 
 
 def test_the_folder_of_another_major_version_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -129,5 +129,5 @@ def test_a_server_that_does_not_start_reports_the_reason(data_folder: Path, capf
         settings.write("no_such_setting = 1\n")
     begun = time.monotonic()
     message = _refusal(data_folder, capfd)
-    assert 'FATAL:  configuration file "' in message and "contains errors. Mend that" in message
+    assert 'FATAL:  configuration file "' in message and "contains errors. Fix this" in message
     assert time.monotonic() - begun < 30

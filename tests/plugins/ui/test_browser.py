@@ -83,13 +83,13 @@ def test_an_incident_shows_its_root_cause_effects_hours_and_changes(
     with page_of(chromium, airflow, user) as page:
         page.goto(f"/streamwarden/findings/{sample_fleet.fingerprints['orders-prod/search']}")
         page.get_by_role("link", name="Incident: root cause, downstream effects").click()
-        expect(page.locator("h1")).to_contain_text("EBS volume is starving: vol-03a1b2c3d4e5f607")
+        expect(page.locator("h1")).to_contain_text("EBS volume I/O-starved: vol-03a1b2c3d4e5f607")
         tree = page.locator(".tree > li").all_inner_texts()
         reasons = {
-            "Log flushes are slow: orders-prod broker 3": "it writes its logs to",
+            "Log flush latency (p95) above limit: orders-prod broker 3": "the broker writes its logs to",
             "orders-prod/billing": "4 of 4 late partitions are led by",
             "orders-prod/search": "2 of 2 late partitions are led by",
-            "Partitions lack a broker's replicas": "it writes its logs to",
+            "Under-replicated partitions": "the broker writes its logs to",
         }
         for name, reason in reasons.items():
             assert any(name in line and reason in line.lower() and "%" in line.split("\n")[0] for line in tree), (
@@ -143,7 +143,7 @@ def test_the_pictures_of_a_ticket(chromium: Any, sample_fleet: SampleFleet) -> N
     assert page.locator("img").evaluate("image => image.decode().then(() => image.naturalWidth > 100)")
     picture(page, "ticket-mail", full_page=True)
     log = sample_fleet.log.export_text().partition("╯")[0] + "╯"
-    assert "EBS volume is starving" in log
+    assert "EBS volume I/O-starved" in log
     page.set_content(
         "<style>body{background:#0d1117;color:#e6edf3}pre{font:13px/1.25 'DejaVu Sans Mono'}</style>"
         f"<pre>{html.escape(log)}</pre>"

@@ -31,7 +31,7 @@ def incident(module_warehouse: sa.Engine) -> DeliveryScenario:
     for number in range(3):
         scenario.evaluate(number, {"vol-1": "firing"}, message="Its bucket is empty.")
         states = {"billing": "firing", "search": "firing" if number else "ok", "audit": "firing"}
-        scenario.evaluate(number, states, LAG, severity="warning", reason="stands", message="It is <b>late</b>.")
+        scenario.evaluate(number, states, LAG, severity="warning", reason="stuck", message="It is <b>late</b>.")
         scenario.store_causes(number, {(billing, volume): 0.9, (search, volume): 0.7, (audit, volume): 0.1})
         reconcile(scenario.engine, Config(), DETECTORS)
     return scenario

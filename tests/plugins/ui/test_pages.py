@@ -74,7 +74,7 @@ def test_the_overview(page: Any, findings: dict[str, str]) -> None:
     assert "Add members" in card.inner_text()
     assert "healthy 3 h, then firing 3 h" in (card.locator("svg").get_attribute("aria-label") or "")
     not_evaluated = page.locator("section", has=page.locator("#not-evaluated")).inner_text()
-    assert "The lag of 1 of 1 partitions isn't known." in not_evaluated
+    assert "Not evaluated: the lag of 1 of 1 partition was not reported." in not_evaluated
     assert "app brokers failed: no route to <b>10.0.0.5</b>" in not_evaluated
     assert "0 of 1" in page.locator("section", has=page.locator("#fresh")).inner_text()
 
@@ -126,9 +126,9 @@ def test_coverage_and_detectors(page: Any, findings: dict[str, str]) -> None:
     page.locator("a[rel=prev]").click()
     expect(page.locator("a[rel=next]")).to_have_count(1)
     page.goto("/streamwarden/detectors")
-    page.get_by_role("link", name="Consumer group lags").click()
+    page.get_by_role("link", name="Consumer lag not recovering").click()
     expect(page.locator("main")).to_contain_text("Limitations")
-    expect(page.locator("main")).to_contain_text("readers of a stream notice ten minutes")
+    expect(page.locator("main")).to_contain_text("users of a stream notice a delay of ten minutes")
 
 
 def test_the_pages_work_with_the_keyboard(page: Any, findings: dict[str, str]) -> None:
@@ -166,7 +166,7 @@ def test_tickets_open_in_a_new_tab_from_the_frame_in_airflow(page: Any, findings
     page.get_by_role("link", name="Streamwarden").click()
     frame = page.frame_locator("iframe")
     frame.locator("article h3 a").click()
-    frame.locator("h1", has_text="Consumer group lags").wait_for()
+    frame.locator("h1", has_text="Consumer lag not recovering").wait_for()
     with page.context.expect_page() as opened:
         frame.get_by_role("link", name="Open ticket issue7").click()
     opened.value.wait_for_url(lambda url: url == TRACKER or url.startswith("chrome-error:"), wait_until="commit")
