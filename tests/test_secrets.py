@@ -197,15 +197,15 @@ def test_no_secret_leaks(
 def _pages(fingerprint: str) -> dict[str, str]:
     """Every page as rendered, with its values, by template."""
     made = {
-        "now.html": [pages.now()],
+        "overview.html": [pages.overview()],
         "findings.html": [pages.findings(None, None, None)],
         "finding.html": [pages.finding(fingerprint, None)],
         "incident.html": [incident(fingerprint)],
         "coverage.html": [pages.coverage(None)],
         "detectors.html": [pages.detectors()],
-        "detector.html": [pages.detector(rule) for rule in load_detectors()],
+        "detector.html": [pages.detector(detector) for detector in load_detectors()],
     }
-    frame = {"root": "", "airflow": "/", "assets": "", "form": None, "stored": None}
+    frame = {"root": "", "airflow": "/", "assets": "", "version": "0.1.0", "form": None, "stored": None}
     return {
         template: "".join(f"{values}{render(template, frame | values)}" for values in each)
         for template, each in made.items()

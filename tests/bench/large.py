@@ -418,7 +418,7 @@ _HISTORY = {
         case when s.status = 'firing' then (array['critical', 'warning', 'info'])[1 + a.n % 3] end,
         repeat('The p95 latency is 140 ms, above the limit of 100 ms. ', 3),
         json_build_object('a_bytes', a.n, 'b_seconds', a.n, 'c_percent', 12.5), a.hour, d.header ->> 'resource_kind' || ':' || a.n, 'slow',
-        repeat('Do this, then that. ', 5), '["one --line=to-paste"]', '["a_bytes", "b_seconds"]'
+        jsonb_build_array(repeat('Increase the IOPS. ', 5)), '["one --line=to-paste"]', '["a_bytes", "b_seconds"]'
       from (
         -- Twelve resources of each detector each hour: three always fire, five more fire every third month.
         select d.detector, h.hour, n

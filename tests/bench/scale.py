@@ -42,6 +42,7 @@ _ADDRESS = {
     "root": "/streamwarden",
     "airflow": "/",
     "assets": "1",
+    "version": "0.1.0",
     "form": None,
     "stored": None,
 }  # as a viewer sees it
@@ -144,12 +145,12 @@ def page_seconds() -> dict[str, tuple[float, int]]:
     # A finding of a detector with a plot.
     found = pages.findings(None, "ebs_volume_starving", None)["findings"][0]
     shown: dict[str, tuple[str, Callable[[], pages.Row]]] = {
-        "now": ("now.html", pages.now),
+        "overview": ("overview.html", pages.overview),
         "findings": ("findings.html", lambda: pages.findings(None, None, None)),
         "finding": ("finding.html", lambda: pages.finding(found["fingerprint"], None)),
         "coverage": ("coverage.html", lambda: pages.coverage(None)),
-        "rules": ("detectors.html", pages.detectors),
-        "rule": ("detector.html", lambda: pages.detector(found["detector"])),
+        "detectors": ("detectors.html", pages.detectors),
+        "detector": ("detector.html", lambda: pages.detector(found["detector"])),
     }
     result = {}
     for name, (template, values) in shown.items():
