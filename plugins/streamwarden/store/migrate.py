@@ -334,8 +334,8 @@ def _refuse_newer(known: dict[str, _Known], back: bool = False) -> None:
         )
     if unknown := [name for name in sorted(known) if not (SQL / name).exists() and name not in retired]:
         raise StreamwardenError(
-            f"the warehouse was migrated by a newer release: this one lacks {_some(unknown)}. Nothing was changed; run"
-            " that release. (A file that was deleted on purpose is named in sql/retired.txt.)"
+            f"the warehouse was migrated by a newer release: this release does not have {_some(unknown)}. Nothing was"
+            " changed; run the newer release. (If the file was deleted on purpose, list it in sql/retired.txt.)"
         )
     due = [] if back else _due(known)
     if due and all(_checksum(SQL / name) in known.get(name, _NEW).superseded for name in due):

@@ -236,7 +236,9 @@ def test_a_migration_may_change_columns_that_views_read(release: Release) -> Non
 def test_an_older_release_does_not_change_a_newer_warehouse(release: Release, name: str) -> None:
     release.add("views/some_groups.sql", NARROWER).remove(name, retired=False)
     for asked in (migrate, require_migrated):
-        with pytest.raises(StreamwardenError, match=f"migrated by a newer release: this one lacks sql/{name}"):
+        with pytest.raises(
+            StreamwardenError, match=f"migrated by a newer release: this release does not have sql/{name}"
+        ):
             asked(release.warehouse)
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
 
