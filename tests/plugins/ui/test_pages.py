@@ -21,7 +21,7 @@ PATHS = (
 )  # fmt: skip
 
 
-# Must be the first test: the warehouse is empty until a test uses the fixture story.
+# Must be the first test: the warehouse is empty until a test uses the fixture `findings`.
 def test_pages_of_an_empty_warehouse_name_the_next_step(page: Any) -> None:
     assert page.locator("h1").inner_text() == "No hour has been evaluated yet"
     assert "streamwarden config check" in page.locator("main").inner_text()
