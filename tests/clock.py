@@ -1,4 +1,4 @@
-"""An hour for tests of the present, which the clock doesn't end while they run."""
+"""An hour for tests of present readings that does not end while they run."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from datetime import UTC, datetime, timedelta
 
 
 def present_hour() -> datetime:
-    """An hour that is half over. Only people's hours begin at minute 0 (`parse_hour`); to the apps any will do."""
+    """An hour that began 30 minutes ago. Apps accept any start; only `parse_hour` requires minute 0."""
     return datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=30)

@@ -29,7 +29,7 @@ PAGES = "tests/plugins/ui/"
 
 @pytest.fixture(scope="session")
 def migrated_template() -> Iterator[str]:
-    """URL of a database that has every migration and view and no rows."""
+    """URL of a database with all migrations and views, without rows."""
     with a_database() as url:
         migrate_for_any_month(engine(url))
         engine(url).dispose()
@@ -37,7 +37,7 @@ def migrated_template() -> Iterator[str]:
 
 
 def migrate_for_any_month(warehouse: sa.Engine) -> None:
-    """Migrates it, with room for rows of any month in its facts, and for samples of the days around the tests' hour."""
+    """Migrates a warehouse and adds partitions for facts of any month and for samples around the hour of the tests."""
     migrate(warehouse)
     with warehouse.begin() as connection:
         connection.exec_driver_sql(_ANY_MONTH)
@@ -47,7 +47,7 @@ def migrate_for_any_month(warehouse: sa.Engine) -> None:
 
 @cache
 def _admin() -> sa.Engine:
-    """For commands to the tests' server. It needn't outlive a power cut, so nobody waits for the disk."""
+    """Engine for commands to the server of the tests, whose fsync is off: it need not survive a power failure."""
     admin = engine(embedded_url(TEST_SERVER, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.exec_driver_sql("alter system set fsync = off")
@@ -57,7 +57,7 @@ def _admin() -> sa.Engine:
 
 @contextmanager
 def a_database(like: str | None = None) -> Iterator[str]:
-    """URL of a new database of the tests' server, empty or a copy of another's URL; dropped at the end."""
+    """URL of a new database on the server of the tests, empty or a copy of `like` (URL). Dropped after the block."""
     name = f"t{uuid.uuid4().hex[:12]}"
     admin = _admin()
     with admin.connect() as connection:
@@ -73,26 +73,26 @@ def a_database(like: str | None = None) -> Iterator[str]:
 
 
 class SpareWarehouses:
-    """Migrated, empty databases, handed from test to test: to empty one takes a tenth of the time to make one."""
+    """A pool of migrated, empty databases: emptying one takes a tenth of the time of creating one."""
 
     def __init__(self, template: str, stack: ExitStack) -> None:
         self.template, self.stack = template, stack
         self.spare: list[str] = []
         with engine(template).connect() as connection:
             self.schema = connection.exec_driver_sql(_SCHEMA).all()
-        engine(template).dispose()  # nobody may be connected to what is copied
+        engine(template).dispose()  # the template of a copy must have no connections
 
     def take(self) -> str:
-        """URL of one that nobody has."""
+        """URL of a database that no test uses."""
         return self.spare.pop() if self.spare else self.stack.enter_context(a_database(like=self.template))
 
     def give_back(self, url: str) -> None:
-        """Empties it for the next, unless its schema isn't what it was."""
+        """Returns a database to the pool, unless its schema has changed."""
         if self.empty(url):
             self.spare.append(url)
 
     def empty(self, url: str) -> bool:
-        """Ends who is still connected and empties it; whether its schema is what it was."""
+        """Closes its connections and empties it. Returns whether its schema is unchanged."""
         pool = engine(url)
         with pool.begin() as connection:
             connection.exec_driver_sql(_END_OTHERS)
@@ -105,7 +105,7 @@ class SpareWarehouses:
         return is_as_before
 
 
-# Rows of any month find their place, and no test waits for partitions: `empty_warehouse` is as it is for users.
+# Default partitions for rows of any month, so that no test creates partitions. `empty_warehouse` has none.
 _ANY_MONTH = """
     do $$
     declare
@@ -149,14 +149,14 @@ _EMPTY = """
 
 @pytest.fixture(scope="session")
 def spare_warehouses(migrated_template: str) -> Iterator[SpareWarehouses]:
-    """For `warehouse_url`."""
+    """The pool of databases of `warehouse_url`."""
     with ExitStack() as stack:
         yield SpareWarehouses(migrated_template, stack)
 
 
 @pytest.fixture
 def warehouse_url(spare_warehouses: SpareWarehouses, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A migrated, empty warehouse of this test's own; `$STREAMWARDEN_WAREHOUSE_URL` names it."""
+    """URL of a migrated, empty warehouse for this test, also set as `$STREAMWARDEN_WAREHOUSE_URL`."""
     url = spare_warehouses.take()
     monkeypatch.setenv(WAREHOUSE_ENV, url)
     yield url
@@ -172,7 +172,7 @@ def empty_warehouse() -> Iterator[sa.Engine]:
 
 @pytest.fixture(scope="module")
 def module_warehouse(migrated_template: str) -> Iterator[sa.Engine]:
-    """Engine on a migrated, empty warehouse that the tests of a module share (and leave as they found it)."""
+    """Engine on a migrated, empty warehouse that the tests of a module share."""
     with a_database(like=migrated_template) as url:
         yield engine(url)
 
@@ -185,7 +185,7 @@ def warehouse(warehouse_url: str) -> sa.Engine:
 
 @pytest.fixture
 def slow_commits(warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each commit to `warehouse` takes a while, in which another run sees nothing of it yet."""
+    """Delays each commit to `warehouse`; until then another run does not see its changes."""
     commit = warehouse.dialect.do_commit
 
     def slowly(connection: PoolProxiedConnection) -> None:
@@ -202,7 +202,7 @@ def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the 
     from spark_apps.runtime.session import start_session
 
     session = start_session("tests", master="local[2]")
-    # To compile code for a handful of rows takes longer than to interpret it.
+    # Compiling code for a few rows takes longer than interpreting it.
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
@@ -211,7 +211,7 @@ def spark():  # type: ignore[no-untyped-def]  # pyspark is imported only by the 
 
 @pytest.fixture(autouse=True)
 def _no_frames_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What a test's apps kept in the session is dropped after it."""
+    """Drops cached DataFrames of the session after each test."""
     yield
     if "spark" in request.fixturenames:
         request.getfixturevalue("spark").catalog.clearCache()
@@ -219,7 +219,7 @@ def _no_frames_left(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]  # imported when asked for
-    """A real Kafka broker with Jolokia (`bootstrap_servers`, `jolokia_url`, `pid`); take topic names of your own."""
+    """A real Kafka broker with Jolokia (`bootstrap_servers`, `jolokia_url`, `pid`); use unique topic names."""
     from demo.broker import Broker
 
     with Broker(tmp_path_factory.mktemp("kafka")) as broker:
@@ -233,13 +233,13 @@ def project_root() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast tests first: what is broken shows early. Then what may take longest, lest one worker ends alone with it."""
+    """Sorts tests: fast ones first, then the longest ones, so that no worker runs a long test alone at the end."""
     items.sort(key=lambda item: (item.get_closest_marker("slow") is not None, -_longest_seconds(item)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker runs all tests of a file, and all files of the pages: they share one Airflow."""
+    """Assigns all tests of a file, and all files of the page tests, to one worker: they share one Airflow."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByAirflow(LoadFileScheduling):
@@ -255,5 +255,5 @@ def _longest_seconds(item: pytest.Item) -> float:
 
 
 def pytest_unconfigure() -> None:
-    """Libraries log at exit, when pytest has closed the streams: the run's last line stays its result."""
+    """Silences libraries that log at exit, so that the last line of the output is the result of the run."""
     logging.raiseExceptions = False

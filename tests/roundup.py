@@ -1,4 +1,4 @@
-"""A real Roundup for tests: started, waited for, asked, and a way to stand in front of it."""
+"""A real Roundup for tests, a client for it, and a function for proxies in front of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_SECONDS = 30
 
 @dataclass(frozen=True)
 class Tracker:
-    """A running Roundup."""
+    """A running Roundup: settings of the sink, client of its user, and login of its administrator."""
 
     settings: Roundup
     client: httpx.Client
@@ -45,7 +45,7 @@ class Tracker:
 
 @contextmanager
 def running_tracker(folder: Path) -> Iterator[Tracker]:
-    """A Roundup in a folder, for the block."""
+    """Runs a Roundup in a folder during the block."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     with Process("tracker", [sys.executable, "-m", "demo.tracker", str(folder), str(port)], folder) as process:
@@ -66,7 +66,7 @@ def running_tracker(folder: Path) -> Iterator[Tracker]:
 
 
 def pass_on(url: str, method: str, path: str, headers: Mapping[str, str], body: bytes) -> httpx.Response:
-    """Asks the Roundup behind a front what the front was asked."""
+    """Passes a request on to the Roundup behind a proxy and returns its response."""
     kept = {name: value for name, value in headers.items() if name.lower() not in ("host", "content-length")}
     kept |= {"Origin": url, "Referer": f"{url}/", "Accept-Encoding": "identity"}
     return httpx.request(method, f"{url}{path}", content=body, headers=kept, timeout=30)

@@ -1,4 +1,4 @@
-"""A server that answers every request in one rude way, over plain sockets: endless, slow, deep, huge, or broken off."""
+"""A server that responds to every request in one abusive way: endless, slow, deeply nested, huge, or truncated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILL = b'"' + b"x" * (2**20 - 3) + b'",'
 
 @cache
 def _bomb() -> bytes:
-    """0.5 GiB in 0.5 MB."""
+    """A gzip bomb: 0.5 GiB in 0.5 MB."""
     compressed = bytearray()
     packer = gzip.zlib.compressobj(9, gzip.zlib.DEFLATED, 31)  # type: ignore[attr-defined]
     for _ in range(512):
@@ -34,7 +34,7 @@ def _head(**headers: object) -> bytes:
 
 
 def _answers(name: str) -> Iterator[bytes]:
-    """Pieces of the answer; an empty one closes this side of the connection."""
+    """Parts of the response; an empty one closes the sending side of the connection."""
     match name:
         case "endless":
             yield _head() + b"["
@@ -97,13 +97,13 @@ class _Rude(BaseRequestHandler):
                     self.request.shutdown(socket.SHUT_WR)
                 if self.server.over.is_set():
                     return
-            # To close with a request half read would reset the connection.
+            # Closing with an unread request would reset the connection.
             self.request.shutdown(socket.SHUT_WR)
             self.request.settimeout(2)
             while self.request.recv(2**16):
                 pass
         except OSError:
-            return  # given up over there
+            return  # the client has given up
 
 
 class _Server(ThreadingTCPServer):
@@ -112,13 +112,13 @@ class _Server(ThreadingTCPServer):
 
     def __init__(self, name: str) -> None:
         super().__init__(("127.0.0.1", 0), _Rude)
-        _bomb()  # made before anybody waits for it
+        _bomb()  # created before a client waits for it
         self.name, self.over = name, threading.Event()
 
 
 @contextmanager
 def rude(name: str) -> Iterator[str]:
-    """Address of a server that answers so, until the end of the block."""
+    """URL of a server that responds in this way during the block."""
     with answering(_Server(name)) as server:
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"

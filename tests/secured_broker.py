@@ -1,4 +1,4 @@
-"""A broker whose second listener wants SASL over TLS and obeys ACLs; who comes by the plain one may do everything."""
+"""A broker with ACLs and a second listener with SASL over TLS. Clients of the plaintext listener are super users."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCRAM = "SCRAM-SHA-512"
 
 @dataclass(frozen=True)
 class SecuredBroker:
-    """The broker, the address of its second listener, and the certificate that this one shows."""
+    """The broker, the address of its SASL listener, and the certificate of that listener."""
 
     broker: Broker
     sasl_servers: str
@@ -30,11 +30,11 @@ class SecuredBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The listener that asks nobody who they are."""
+        """Address of the plaintext listener, without authentication."""
         return self.broker.bootstrap_servers
 
     def cluster(self, name: str, user: str, password: str, mechanism: str = _SCRAM) -> dict[str, object]:
-        """An entry under `kafka` of a config; the users are the same by either mechanism, PLAIN or SCRAM-SHA-512."""
+        """An entry under `kafka` of a config. Users are the same for both mechanisms, PLAIN and SCRAM-SHA-512."""
         login = {"sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password}
         client = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(self.certificate)} | login
         return {"name": name, "bootstrap_servers": self.sasl_servers, "client": client}
@@ -42,7 +42,7 @@ class SecuredBroker:
 
 @contextmanager
 def secured_broker(folder: Path, passwords: dict[str, str]) -> Iterator[SecuredBroker]:
-    """Knows these users, who may do nothing yet."""
+    """Runs a broker with these users, which have no ACLs yet."""
     port, sasl_port, controller = free_port(), free_port(), free_port()
     keystore, certificate = self_signed(folder)
     users = " ".join(f'user_{name}="{password}"' for name, password in passwords.items())
@@ -69,7 +69,7 @@ def secured_broker(folder: Path, passwords: dict[str, str]) -> Iterator[SecuredB
 
 
 def self_signed(folder: Path) -> tuple[Path, Path]:
-    """A key store for 127.0.0.1, and its certificate (PEM) for those who shall trust it."""
+    """Creates a key store for 127.0.0.1. Returns its path and the path of its certificate (PEM)."""
     folder.mkdir(parents=True, exist_ok=True)
     keystore, certificate = folder / "keystore.p12", folder / "certificate.pem"
     name = ("-dname", "CN=127.0.0.1", "-ext", "SAN=IP:127.0.0.1", "-keyalg", "EC", "-validity", "2")
@@ -79,7 +79,7 @@ def self_signed(folder: Path) -> tuple[Path, Path]:
 
 
 def truststore(certificate: Path) -> Path:
-    """A store of what Java shall trust."""
+    """Creates a trust store for Java with this certificate."""
     store = certificate.with_name("truststore.p12")
     _keytool(store, "-importcert", "-noprompt", "-file", str(certificate))
     return store

@@ -1,4 +1,4 @@
-"""The hour, end to end, without Airflow: a real fleet with four faults, gathered and judged twice, scored."""
+"""The hour, end to end, without Airflow: a real fleet with four faults, gathered and evaluated twice, and scored."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streamwarden.base.config import WAREHOUSE_ENV
 
 pytestmark = [pytest.mark.slow, pytest.mark.rare, pytest.mark.timeout(1200)]
 
-# The hour isn't over: there are more minutes in CloudWatch by the second run, and now and then an MBean more in a JVM.
-# What stands behind is asked for its age: by the second run its reader may have caught up, and nothing is asked.
+# The hour is not over: by the second run CloudWatch has more minutes, and a JVM may have another MBean. The age of the
+# record at a committed offset is only read for lagging groups: by the second run the group may have caught up.
 GROWING = ("_sample", "cloudwatch_cost_hourly", "detect.coverage", "coverage kafka_record_times demo answered")
 
 
@@ -29,7 +29,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         yield running
 
 
-def test_the_hour_twice_is_four_tickets_and_the_same_rows(
+def test_a_rerun_of_the_hour_has_the_same_rows_and_four_tickets(
     fleet: Fleet, warehouse: sa.Engine, warehouse_url: str
 ) -> None:
     first_output = _run_hour(fleet, warehouse_url)
@@ -46,8 +46,8 @@ def test_the_hour_twice_is_four_tickets_and_the_same_rows(
     assert str(score(fleet.truth, tickets, fleet.started_at)) == "4 of 4 incidents in exactly one ticket each, 0 false"
     assert len(tickets) == 4
     with warehouse.connect() as connection:
-        told = connection.execute(sa.text("select action, count(*) from tickets.change group by 1")).tuples().all()
-    assert dict(told)["create"] == 4
+        actions = connection.execute(sa.text("select action, count(*) from tickets.change group by 1")).tuples().all()
+    assert dict(actions)["create"] == 4
 
 
 def _run_hour(fleet: Fleet, warehouse_url: str) -> str:
@@ -70,8 +70,8 @@ def _rows(warehouse: sa.Engine) -> dict[str, int]:
     with warehouse.connect() as connection:
         names = connection.execute(tables).scalars().all()
         rows = {name: connection.execute(sa.text(f"select count(*) from {name}")).scalar_one() for name in names}
-        judged = sa.text("""
+        evaluated = sa.text("""
             select detector || ' ' || status, count(*) from detect.evaluation group by 1
             union all
             select concat_ws(' ', 'coverage', source, resource_name, status, message), 1 from detect.coverage""")
-        return rows | dict(connection.execute(judged).tuples().all())
+        return rows | dict(connection.execute(evaluated).tuples().all())

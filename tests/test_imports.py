@@ -53,7 +53,7 @@ def test_every_package_is_in_a_layer() -> None:
     assert {package_of(module) for module in modules()} == known
 
 
-def test_the_code_as_it_is_breaks_no_layer() -> None:
+def test_the_code_violates_no_layer() -> None:
     assert not illegal(graph())
 
 

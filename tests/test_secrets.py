@@ -1,8 +1,8 @@
-"""No secret of the config is seen anywhere: an hour with all kinds of sources, and the commands around it.
+"""No secret of the config leaks: an hour with all kinds of sources, and the commands around it.
 
-Looked through: what is printed, the arguments of every child process, all rows of the warehouse, the pages and what
-they are made of, the reports, the tracker's tickets. Some credentials are right and some are refused, as errors are
-where secrets escape.
+Searched are the output, the arguments of every child process, all rows of the warehouse, the pages and their values,
+the reports, and the tickets in the tracker. Some credentials are right and some are refused, because secrets leak
+through errors.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ kafka_server_brokertopicmetrics_bytesin_total 700
 
 
 class _Exporter(BaseHTTPRequestHandler):
-    """Brokers with too few replicas, for who has the password of the address."""
+    """A metrics page with under-replicated partitions, for the password of the URL."""
 
     def do_GET(self) -> None:
         login = b64encode(f"reader:{SECRETS['JMX_URL_PASSWORD']}".encode()).decode()
@@ -73,7 +73,7 @@ class _Exporter(BaseHTTPRequestHandler):
         self.wfile.write(page)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Logs nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
 def environment(
     broker: SecuredBroker, tracker: Tracker, warehouse_url: str, tmp_path: Path
 ) -> Iterator[dict[str, str]]:
-    """Of a deployment with a secret of every kind."""
+    """The environment of a deployment with a secret of every kind."""
     role = f"arn:aws:iam::{OTHER}:role/streamwarden-read"
     world = World(seed=1, now=lambda: last_full_hour())
     world.add_volume(OTHER, REGION, "vol-0a", "gp3", 10)
@@ -145,7 +145,7 @@ def environment(
         }
 
 
-def test_no_secret_is_seen(
+def test_no_secret_leaks(
     environment: dict[str, str],
     tracker: Tracker,
     warehouse: sa.Engine,
@@ -195,17 +195,17 @@ def test_no_secret_is_seen(
 
 
 def _pages(fingerprint: str) -> dict[str, str]:
-    """Every page as a browser gets it, and what it is made of."""
+    """Every page as rendered, with its values, by template."""
     made = {
-        "now.html": [pages.now()],
+        "overview.html": [pages.overview()],
         "findings.html": [pages.findings(None, None, None)],
         "finding.html": [pages.finding(fingerprint, None)],
         "incident.html": [incident(fingerprint)],
         "coverage.html": [pages.coverage(None)],
         "detectors.html": [pages.detectors()],
-        "detector.html": [pages.detector(rule) for rule in load_detectors()],
+        "detector.html": [pages.detector(detector) for detector in load_detectors()],
     }
-    frame = {"root": "", "airflow": "/", "assets": "", "form": None, "told": None}
+    frame = {"root": "", "airflow": "/", "assets": "", "version": "0.1.0", "form": None, "stored": None}
     return {
         template: "".join(f"{values}{render(template, frame | values)}" for values in each)
         for template, each in made.items()
@@ -213,7 +213,7 @@ def _pages(fingerprint: str) -> dict[str, str]:
 
 
 def _watched(command: tuple[str, ...], environment: dict[str, str], arguments: set[str]) -> str:
-    """What a command prints; `arguments` learns how it and all that it starts are called."""
+    """Output of a command; adds the command lines of it and its children to `arguments`."""
     program = str(Path(sys.executable).with_name("streamwarden"))
     with subprocess.Popen(
         [program, *command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -221,7 +221,7 @@ def _watched(command: tuple[str, ...], environment: dict[str, str], arguments: s
         ended = threading.Event()
 
         def watch() -> None:
-            while not ended.wait(0.2):  # it looks through all of /proc
+            while not ended.wait(0.2):  # each scan reads all of /proc
                 with suppress(psutil.Error):
                     top = psutil.Process(process.pid)
                     for one in [top, *top.children(recursive=True)]:

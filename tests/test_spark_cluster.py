@@ -49,7 +49,7 @@ ENCRYPTED = {
 
 
 class BrokerPage(http.server.BaseHTTPRequestHandler):
-    """A broker's metrics, for who knows the password."""
+    """Metrics of a broker, for requests with the password."""
 
     def do_GET(self) -> None:
         wanted = "Basic " + base64.b64encode(f"scraper:{PASSWORD}".encode()).decode()
@@ -62,7 +62,7 @@ class BrokerPage(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 class Cluster:
@@ -114,7 +114,7 @@ class Cluster:
         try:
             return int(httpx.get(f"http://127.0.0.1:{ui}/json/", timeout=10).json()["aliveworkers"])
         except httpx.HTTPError:
-            return 0  # the master isn't up yet
+            return 0  # the master is not running yet
 
     def _start(self, name: str, kind: str, *arguments: str) -> None:
         folder = self.folder / name
@@ -127,7 +127,7 @@ class Cluster:
 
 @pytest.fixture
 def bare_python(tmp_path: Path) -> Path:
-    """A Python with all packages of this one, except ours: a .pth file that another one leads to isn't read."""
+    """A Python with all packages of this one except ours: it does not read the .pth file of the editable install."""
     folder = tmp_path / "bare"
     venv.create(folder, symlinks=True)
     site = next((folder / "lib").glob("python3*/site-packages"))
@@ -178,7 +178,7 @@ def run(cluster: Cluster, python: Path, config_file: Path, aws: dict[str, str], 
     return done.returncode, done.stdout + done.stderr
 
 
-def test_an_hour_on_two_workers_that_have_neither_our_code_nor_our_config(
+def test_an_hour_on_two_workers_without_our_code_and_config(
     tmp_path: Path, warehouse: sa.Engine, bare_python: Path, config_file: Path
 ) -> None:
     with AwsEndpoint(demo_world({"ebs"}, lambda: datetime.now(UTC))) as endpoint:
@@ -195,7 +195,7 @@ def test_an_hour_on_two_workers_that_have_neither_our_code_nor_our_config(
     assert brokers == [5]
     assert not gaps
     assert all(executors.values())  # both workers took part
-    # No secret on a command line or in a log of Spark's.
+    # No secret is on a command line or in a log of Spark.
     for file in [*tmp_path.glob("cluster/*/log"), *(log for logs in executors.values() for log in logs)]:
         assert PASSWORD not in file.read_text()
     assert PASSWORD not in output

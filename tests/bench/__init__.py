@@ -1,1 +1,1 @@
-"""Measurements, run by `make bench`: figures beside their limits, never a pass or fail of a test."""
+"""Measurements, run by `make bench`: metrics with their limits, never a pass or fail of a test."""

@@ -1,6 +1,6 @@
-"""`make bench [PART=hour,load]`: measures and prints each figure beside its limit, part by part.
+"""`make bench [PART=hour,load]`: measures and prints each metric with its limit, part by part.
 
-The exit code is 1 when a figure is missed or a part broke off, which stops no other.
+The exit code is 1 if a limit is missed or a part fails; a failed part does not stop the others.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from streamwarden.base.paths import PROJECT_ROOT
-from tests.bench.metric import Metric, measured
 
 from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, scale, schemas, size
+from tests.bench.metric import Metric, measured
 
 PARTS = {
     "load": load.measure,
@@ -33,7 +33,7 @@ PARTS = {
 
 
 def main() -> int:
-    """Runs the parts and prints a table."""
+    """Runs the parts and prints a table. Returns the exit code."""
     console = Console(width=None if sys.stdout.isatty() else 160)
     asked = os.environ.get("PART") or os.environ.get("ONLY", "")
     wanted = [name for name in asked.split(",") if name] or list(PARTS)
@@ -45,16 +45,16 @@ def main() -> int:
     for name in wanted:
         console.print(f"measuring {name} …")
         try:
-            # A process of its own: none inherits another's JVM, with its environment and its compiled code.
+            # Each part has its own process, so that none inherits the JVM of another, with its compiled code.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
                 metrics = process.submit(measured, PARTS[name]).result()
         except Exception as error:
             broken.append(name)
-            console.print(Text(f"{name} broke off: {error}", "red"))
+            console.print(Text(f"{name} failed: {error}", "red"))
             continue
         missed += [metric.name.strip() for metric in metrics if not metric.met]
         console.print(_table(name, metrics))
-    for what, names in (("missed", missed), ("broke off", broken)):
+    for what, names in (("missed", missed), ("failed", broken)):
         if names:
             console.print(f"[red]{what}:[/] {'; '.join(names)}")
     return 1 if missed or broken else 0

@@ -1,9 +1,9 @@
 """The hour of one large cluster, as `streamwarden run` does it: eight brokers, 300 groups, up to a million partitions.
 
-No such cluster stands on two cores, so what its sources say is made beforehand and read in their stead: a commit a
-minute of each group and partition, the brokers' counters of each topic, all replicas. Everything behind the sources is
-real: Spark, the warehouse, all detectors. What the sources themselves cost is measured by `kafka`, `jmx` and `aws`.
-Takes a quarter of an hour; `LARGEST=1000000` measures a million too.
+Two cores cannot run such a cluster, so the rows of its sources are generated before and read instead: a commit per
+minute of each group and partition, broker counters of each topic, all replicas. Everything after the sources is real:
+Spark, the warehouse, all detectors. The cost of the sources is measured by `kafka`, `jmx`, and `aws`. Takes 15 minutes;
+`LARGEST=1000000` also measures a million partitions.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ _ROWS: dict[type[DataSource], tuple[str, ...]] = {
 
 
 def measure() -> list[Metric]:
-    """Seconds of an hour by size, each in a process of its own: nothing of it is warm; and memory."""
+    """Seconds of an hour by size, each in a new, cold process; and memory."""
     costs = {}
     for size in SIZES:
         # The second hour knows the first one, as hours do; made and run by other processes, so that it starts as cold.
@@ -157,7 +157,7 @@ def measure() -> list[Metric]:
 
 
 def _is_known(warehouse: sa.Engine, partitions: int) -> None:
-    """How large the apps' hours are was learnt from earlier ones: plans are compiled by it."""
+    """Stores row counts of earlier hours, from which Spark plans are chosen."""
     loaded = sa.text("""
         insert into detect.load (hour, app, status, rows, started_at, finished_at)
         select :hour, app, 'loaded', jsonb_build_object('rows', :rows), now(), now()
@@ -174,7 +174,7 @@ def _apart(work, *given):  # type: ignore[no-untyped-def]  # what `work` takes a
 
 
 def make(folder: Path, topics: int, hour: datetime) -> None:
-    """Writes what the sources say of an hour, a Parquet folder each."""
+    """Writes the rows of each source for an hour, as one Parquet folder per source."""
     spark = start_session("bench", master="local[2]")
     moments = {"begins": hour, "ends": hour + HOUR, "read": hour + HOUR + timedelta(minutes=1)}
     values = {name: f"timestamp '{at.isoformat()}'" for name, at in moments.items()}
@@ -185,7 +185,7 @@ def make(folder: Path, topics: int, hour: datetime) -> None:
         frame = parts[0]
         for part in parts[1:]:
             frame = frame.unionByName(part, allowMissingColumns=True)
-        # Sources tell rows as they come: no task of the hour is to hold 128 MB of them.
+        # Sources stream their rows: no task of the hour should hold 128 MB of them.
         frame.write.mode("overwrite").option("parquet.block.size", 4 * 2**20).parquet(str(folder / source.name()))
     spark.stop()
 
@@ -197,7 +197,7 @@ def _filled(select: str, values: dict[str, str]) -> str:
 
 
 def gather(folder: Path, url: str, hour: datetime) -> tuple[float, float, float]:
-    """Seconds of the hour; the most memory of this process and its JVM; and that of this process, in GiB."""
+    """Seconds of the hour, peak memory of this process with its JVM, and peak memory of this process, in GiB."""
     os.environ |= {WAREHOUSE_ENV: url, CONFIG_ENV: str(folder / "streamwarden.yaml")}
     config = Config.model_validate(CONFIG)
 
@@ -220,7 +220,7 @@ def gather(folder: Path, url: str, hour: datetime) -> tuple[float, float, float]
 
 @contextmanager
 def _memory() -> Iterator[dict[str, float]]:
-    """The most that this process and its children held, looked at twice a second."""
+    """Peak memory of this process and its children, sampled twice a second."""
     most, over = {"all": 0.0, "own": 0.0}, threading.Event()
     mine = psutil.Process()
 

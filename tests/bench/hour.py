@@ -1,4 +1,4 @@
-"""The demo as its user sees it: time until the tickets, the DAG run, the same hour by `run`, memory when idle."""
+"""The demo from the user's view: time until the tickets, the DAG run, the same hour by `run`, idle memory."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from rich.console import Console
 from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url
+
 from tests.bench.metric import Metric
 
 SERVER = PROJECT_ROOT / "var" / "bench-postgres"
 
 
 class _NewFleet(Fleet):
-    """With a warehouse of its own: an earlier fleet's tickets lie in a tracker that is gone."""
+    """A fleet with its own warehouse: tickets of an earlier fleet are in a tracker that no longer exists."""
 
     def environment(self) -> dict[str, str]:
         return super().environment() | {WAREHOUSE_ENV: embedded_url(SERVER, f"warehouse_{self.folder.name}")}
 
 
 def measure() -> list[Metric]:
-    """Brings everything up on free ports, as `make demo` does, and runs the hour once each way."""
+    """Starts everything on free ports, as `make demo` does, and runs the hour by the DAG and by `run`."""
     console = Console()
     time.sleep(
         seconds_until_room(datetime.now(UTC), START_ROOM_SECONDS + Fleet.load_seconds)
@@ -62,7 +63,7 @@ def _run(fleet: Fleet) -> None:
 
 
 def _memory_gib() -> float:
-    """Proportional set size of this process's family and of the embedded PostgreSQL."""
+    """Proportional set size of this process, its children, and the embedded PostgreSQL, in GiB."""
     mine = psutil.Process()
     family = {mine, *mine.children(recursive=True)}
     family |= {process for process in psutil.process_iter(["name"]) if process.info["name"] == "postgres"}

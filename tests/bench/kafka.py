@@ -1,9 +1,9 @@
 """Kafka on a real broker: a snapshot of an ordinary hour's offsets, and the decoding of an hour of commits.
 
-A fifth of the partitions got records since the hour before, which lies in the warehouse. Beside it, in the same run and
-without Spark, the bare client asks what a lag takes: groups, their commits, the logs' ends; and a bare consumer decodes
-the commits, record by record. What a session reads for the first time is told as cold. 30,000 partitions lie on two
-brokers, as each takes two memory maps of its process's 65,530; to make their logs takes those a minute or two.
+A fifth of the partitions received records since the previous hour, which is in the warehouse. For comparison, the bare
+client reads in the same run, without Spark, what a lag needs: groups, commits, and log-end offsets; and a bare consumer
+decodes the commits record by record. The first read of a session is reported as cold. 30,000 partitions are on two
+brokers, because each partition takes two of the 65,530 memory maps of a process; creating them takes 1 to 2 minutes.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
-from tests.bench.metric import Metric
 
 from spark_apps.runtime.load import replace_hour
 from spark_apps.runtime.session import start_session
+from tests.bench.metric import Metric
 
 ROWS = 1_000_000
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)

@@ -1,8 +1,8 @@
-"""RocksDB's memory on the demo's real Streams application: what it reports when full against what is expected of it.
+"""RocksDB memory of the demo's real Streams application: reported memory with full caches against the expected memory.
 
-The application is fed until its block caches are full, once with one cache and write buffer manager for all stores,
-once with RocksDB's defaults. Caches fill; of write buffers the configuration is only a bound: while flushes keep up,
-one of three is in use.
+Records are produced until the block caches are full, once with one cache and write buffer manager for all stores, once
+with the RocksDB defaults. For write buffers the configuration is only an upper bound: while flushes keep up, one of
+three is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EARLIER = "cluster string, endpoint string, metric string, labels string, at ti
 
 
 def measure() -> list[Metric]:
-    """Deviations, in percent of what was expected."""
+    """Deviations from the expected memory, in percent."""
     spark = start_session("bench", master="local[2]")
     try:
         with TemporaryDirectory() as folder, Broker(Path(folder) / "broker") as broker:
@@ -74,7 +74,7 @@ def _deviation(reported: float, expected: float) -> float:
 
 
 def _full(spark: SparkSession, broker: Broker, folder: Path, memory: str) -> tuple[Row, list[Row]]:
-    """What the app `jvm_apps` says of the process and of its stores once its caches are full."""
+    """Rows of the app `jvm_apps` for the process and its stores once its caches are full."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/jolokia"
     source = Path(demo.__path__[0]) / "OrdersApp.java"
@@ -100,7 +100,7 @@ def _full(spark: SparkSession, broker: Broker, folder: Path, memory: str) -> tup
 
 
 def _wait_until_full(url: str) -> None:
-    """Until the block cache of the customers' orders, in use, has stopped to grow."""
+    """Waits until the used block cache of the store of orders no longer grows."""
     bean = f"{url}/read/kafka.streams:type=stream-state-metrics,rocksdb-state-id=customer-latest,*"
     most, since = 0.0, time.monotonic()
     deadline = since + FILL_SECONDS
@@ -120,7 +120,7 @@ def _wait_until_full(url: str) -> None:
 
 @contextmanager
 def _feeding(broker: Broker) -> Iterator[None]:
-    """Large orders of random customers, at an even rate, as long as it lasts."""
+    """Produces large orders of random customers at a constant rate during the block."""
     stopping = threading.Event()
 
     def feed() -> None:

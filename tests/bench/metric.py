@@ -1,4 +1,4 @@
-"""One measured figure and its limit; how a part is measured in a process of its own."""
+"""One measured metric and its limit; how a part is measured in its own process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Metric:
-    """`value` must not exceed `limit`; without a limit it is told for information."""
+    """A measured value. It must not exceed `limit`; without a limit it is only printed."""
 
     name: str
     value: float
@@ -30,10 +30,10 @@ class Metric:
 
 
 def measured(part: Callable[[], list[Metric]]) -> list[Metric]:
-    """A part's figures.
+    """The metrics of a part.
 
     Raises:
-        RuntimeError: what broke it off, and where, as text: not every library's errors can cross to another process.
+        RuntimeError: the part raised; with its traceback as text, because not every exception can be pickled.
     """
     try:
         return part()

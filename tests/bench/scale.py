@@ -1,7 +1,6 @@
-"""What a large and old warehouse costs: judging an hour by each detector, the pages, the views for people,
-and a backtest.
+"""What a large and old warehouse costs: evaluation of an hour by each detector, pages, public views, and a backtest.
 
-A million partitions take a quarter of an hour and 15 GB; `LARGEST=100000` leaves them out.
+A million partitions take 15 minutes and 15 GB; `LARGEST=100000` skips them.
 """
 
 from __future__ import annotations
@@ -30,37 +29,40 @@ from tests.bench.large import HOUR, Large, fill
 from tests.bench.metric import Metric
 from tests.conftest import a_database
 
-JUDGED = Large(brokers=100, partitions=100_000, groups=500, volumes=5_000, applications=500)
+EVALUATED = Large(brokers=100, partitions=100_000, groups=500, volumes=5_000, applications=500)
 TARGETED = Config.model_validate({"latency_targets": [{"key_pattern": "^application:", "seconds": 5}]})
-"""All applications are judged by all rules."""
-LIVED_WITH = Large(brokers=8, partitions=10_000, groups=100, volumes=5_000, applications=100, days=455)
-TRIED_ON = Large(brokers=3, partitions=1_000, groups=10, volumes=500, applications=100, watched_hours=337)
+"""All applications have a latency target, so that every detector evaluates them."""
+WITH_HISTORY = Large(brokers=8, partitions=10_000, groups=100, volumes=5_000, applications=100, days=455)
+BACKTESTED = Large(brokers=3, partitions=1_000, groups=10, volumes=500, applications=100, watched_hours=337)
 LARGEST = int(os.environ.get("LARGEST", "1000000"))
 SIZES = [size for size in (10_000, 100_000, 1_000_000) if size <= LARGEST]
 BACKTEST_SECONDS = 15
-JUDGING_CPU_SECONDS, WORST_EXPONENT, PAGE_SECONDS, VIEW_SECONDS = 20, 1.1, 0.3, 1.0
+EVALUATION_CPU_SECONDS, WORST_EXPONENT, PAGE_SECONDS, VIEW_SECONDS = 20, 1.1, 0.3, 1.0
 _ADDRESS = {
     "root": "/streamwarden",
     "airflow": "/",
     "assets": "1",
+    "version": "0.1.0",
     "form": None,
-    "expected": None,
+    "stored": None,
 }  # as a viewer sees it
 LEAST_CPU_SECONDS = 0.3
-"""What costs less has no exponent worth to be told."""
+"""Minimum cost for which an exponent is reported."""
 
 
 def measure() -> list[Metric]:
-    """All of it; the judging of the largest fleet takes minutes."""
-    return [*_judging(), *_growth(), *_reading(), *_backtest()]
+    """All metrics; the evaluation of the largest fleet takes minutes."""
+    return [*_evaluation(), *_growth(), *_reading(), *_backtest()]
 
 
-def _judging() -> list[Metric]:
-    with _large(JUDGED) as warehouse:
-        costs = judging(warehouse)
+def _evaluation() -> list[Metric]:
+    with _large(EVALUATED) as warehouse:
+        costs = evaluation_costs(warehouse)
     worst = sorted(costs, key=lambda name: -costs[name])[:5]
     return [
-        Metric("judging an hour of 100 brokers, 5,000 volumes", sum(costs.values()), "CPU s", JUDGING_CPU_SECONDS),
+        Metric(
+            "evaluation of an hour of 100 brokers, 5,000 volumes", sum(costs.values()), "CPU s", EVALUATION_CPU_SECONDS
+        ),
         *(Metric(f"  {name}", costs[name], "CPU s") for name in worst),
     ]
 
@@ -69,7 +71,7 @@ def _growth() -> list[Metric]:
     costs = {}
     for partitions in SIZES:
         with _large(Large(partitions=partitions)) as warehouse:
-            costs[partitions] = judging(warehouse)
+            costs[partitions] = evaluation_costs(warehouse)
     least, most = min(SIZES), max(SIZES)
 
     def exponent(cost: Callable[[int], float]) -> float:
@@ -82,7 +84,7 @@ def _growth() -> list[Metric]:
     }
     worst = sorted(exponents, key=lambda name: -exponents[name])[:3]
     return [
-        *(Metric(f"judging {size:,} partitions", sum(costs[size].values()), "CPU s") for size in SIZES),
+        *(Metric(f"evaluation of {size:,} partitions", sum(costs[size].values()), "CPU s") for size in SIZES),
         Metric(
             "exponent of that", exponent(lambda size: sum(costs[size].values())), "", WORST_EXPONENT,
         ),
@@ -91,25 +93,28 @@ def _growth() -> list[Metric]:
 
 
 def _reading() -> list[Metric]:
-    with _large(LIVED_WITH) as warehouse:
+    with _large(WITH_HISTORY) as warehouse:
         shown = page_seconds()
         asked = view_seconds(warehouse)
     slowest = sorted(asked, key=lambda name: -asked[name])[:3]
     return [
-        *(Metric(f"page {name}, after {LIVED_WITH.days} days", s, "s", PAGE_SECONDS) for name, (s, _) in shown.items()),
+        *(
+            Metric(f"page {name}, after {WITH_HISTORY.days} days", s, "s", PAGE_SECONDS)
+            for name, (s, _) in shown.items()
+        ),
         Metric("largest page", max(size for _, size in shown.values()) / 1e6, "MB"),
         *(Metric(f"view {name}", asked[name], "s", VIEW_SECONDS) for name in slowest),
     ]
 
 
 def _backtest() -> list[Metric]:
-    with _large(TRIED_ON) as warehouse:
+    with _large(BACKTESTED) as warehouse:
         started = time.monotonic()
-        rule, start = load_detectors()["ebs_volume_starving"], HOUR - timedelta(days=14)
-        result = backtest(warehouse, Config(), rule, start, HOUR, tried=None, progress=lambda *_: None)
+        detector, start = load_detectors()["ebs_volume_starving"], HOUR - timedelta(days=14)
+        result = backtest(warehouse, Config(), detector, start, HOUR, tried=None, progress=lambda *_: None)
         seconds = time.monotonic() - started
     if len(result.hours) != result.hours_asked:
-        raise AssertionError(f"{len(result.hours)} of {result.hours_asked} hours are there")
+        raise AssertionError(f"{len(result.hours)} of {result.hours_asked} hours are available")
     return [Metric("backtest of 14 days of 500 volumes", seconds, "s", BACKTEST_SECONDS)]
 
 
@@ -123,8 +128,8 @@ def _large(large: Large) -> Iterator[sa.Engine]:
         yield warehouse
 
 
-def judging(warehouse: sa.Engine) -> dict[str, float]:
-    """CPU seconds of the database, by detector."""
+def evaluation_costs(warehouse: sa.Engine) -> dict[str, float]:
+    """CPU seconds of the database server, by detector."""
     costs = {}
     for detector in load_detectors().values():
         before = _cpu_seconds(warehouse)
@@ -137,20 +142,20 @@ def judging(warehouse: sa.Engine) -> dict[str, float]:
 
 def page_seconds() -> dict[str, tuple[float, int]]:
     """Seconds, and bytes of HTML, of each page of the warehouse that the environment names."""
-    # Of a rule with a plot.
+    # A finding of a detector with a plot.
     found = pages.findings(None, "ebs_volume_starving", None)["findings"][0]
     shown: dict[str, tuple[str, Callable[[], pages.Row]]] = {
-        "now": ("now.html", pages.now),
+        "overview": ("overview.html", pages.overview),
         "findings": ("findings.html", lambda: pages.findings(None, None, None)),
         "finding": ("finding.html", lambda: pages.finding(found["fingerprint"], None)),
         "coverage": ("coverage.html", lambda: pages.coverage(None)),
-        "rules": ("detectors.html", pages.detectors),
-        "rule": ("detector.html", lambda: pages.detector(found["detector"])),
+        "detectors": ("detectors.html", pages.detectors),
+        "detector": ("detector.html", lambda: pages.detector(found["detector"])),
     }
     result = {}
     for name, (template, values) in shown.items():
         seconds = []
-        for _ in range(4):  # the first warms up
+        for _ in range(4):  # the first run warms up
             started = time.monotonic()
             html = render(template, _ADDRESS | values())
             seconds.append(time.monotonic() - started)
@@ -159,7 +164,7 @@ def page_seconds() -> dict[str, tuple[float, int]]:
 
 
 def view_seconds(warehouse: sa.Engine) -> dict[str, float]:
-    """Seconds to count the rows of each view for people, all columns made; of those with hours, of the newest."""
+    """Seconds to count the rows of each public view with all columns; of views with hours only the newest hour."""
     result = {}
     for view in sorted(file.stem for file in (SQL / "views").glob("*.sql")):
         has_hours = any(column["name"] == "hour" for column in sa.inspect(warehouse).get_columns(view, "public"))
@@ -172,7 +177,7 @@ def view_seconds(warehouse: sa.Engine) -> dict[str, float]:
 
 
 def _cpu_seconds(warehouse: sa.Engine) -> float:
-    """Of the whole server: those of the backends that have ended are their parent's."""
+    """CPU seconds of the server with its backends; those of ended backends are counted in their parent."""
     with warehouse.connect() as connection:
         file = connection.exec_driver_sql("select pg_read_file('postmaster.pid')").scalar_one()
     server = psutil.Process(int(file.splitlines()[0]))

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from tests.bench.metric import Metric
 
 from spark_apps.apps.state_stores import exemplars_of, report_of, shapes_of
 from spark_apps.models.json_shapes import paths_of
 from spark_apps.runtime.session import start_session
+from tests.bench.metric import Metric
 
 VALUES = 400_000
 TURNS = 3

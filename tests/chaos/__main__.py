@@ -1,12 +1,12 @@
-"""`make chaos [PART=hour] [N=1000]`: random kills and faults, and whether all is as if there had been none.
+"""`make chaos [PART=hour] [N=1000]`: random kills and faults; the result must be as if there had been none.
 
-    trackers   requests to each tracker lost, late, doubled, wrong: the property tests that `make test` runs with few
-    hour       the whole hour while drivers, JVMs, PostgreSQL, brokers, AWS, metrics and the tracker fail
+    trackers   requests to each tracker lost, late, doubled, wrong: the property tests of `make test` with more examples
+    hour       the hour while drivers, JVMs, PostgreSQL, brokers, AWS, metrics, and the tracker fail
 
-A round of `hour` draws an app, now and then all, and up to six faults, by its seed and number alone: `--seed 7
---round 17` is that one again; there are rounds until N faults were met. An hour that isn't whole then is run again.
-With `--keep FILE` a run of the same seed goes on where the last one ended; SIGTERM ends it after the rounds under way.
-The exit code is 1 when anything was lost, doubled or not told.
+A round of `hour` draws an app, sometimes all apps, and up to six faults from its seed and number: `--seed 7 --round 17`
+repeats that round. Rounds are run until N faults occurred. An incomplete hour is run again. With `--keep FILE` a run
+with the same seed continues where the last one ended; SIGTERM ends it after the current rounds. The exit code is 1 if
+anything was lost, doubled, or not reported.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ console = Console(highlight=False, soft_wrap=True, width=160)
 
 
 def main() -> int:
-    """Runs one part, or all."""
+    """Runs one part, or all. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("part", nargs="?", choices=["all", "trackers", "hour"], default="all")
     parser.add_argument(
         "-n", type=int, default=1000, help="faults of the hour, and examples of each tracker's test (default: 1000)"
     )
-    parser.add_argument("-k", default="", help="trackers: only tests of this name, e.g. a tracker's kind")
-    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="hour: what is drawn")
-    parser.add_argument("--round", type=int, help="hour: this one only")
+    parser.add_argument("-k", default="", help="trackers: only tests of this name, for example the kind of a tracker")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="hour: seed of the draws")
+    parser.add_argument("--round", type=int, help="hour: run only this round")
     parser.add_argument("--only", default="", help="hour: these faults, comma-separated, instead of drawn ones")
     parser.add_argument(
-        "--keep", type=Path, help="hour: a file of what came of each round; those in it aren't done again"
+        "--keep", type=Path, help="hour: file of the outcome of each round; rounds in it are not run again"
     )
-    parser.add_argument("--worlds", type=int, default=3, help="hour: how many side by side (default: 3)")
+    parser.add_argument("--worlds", type=int, default=3, help="hour: number of worlds in parallel (default: 3)")
     given = parser.parse_args()
     codes = []
     with ThreadPoolExecutor() as parts:
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def _trackers(most: int, only: str) -> int:
-    """One test after the other, which takes one core; what they said is told when they end."""
+    """Runs the tests one after the other on one core; prints their output at the end."""
     command = [sys.executable, "-m", "pytest", "-q", "--timeout", "0", TRACKERS, *(["-k", only] * bool(only))]
     with tempfile.TemporaryDirectory(prefix="chaos") as folder:
         tally = Path(folder) / "tally.json"
@@ -85,7 +85,7 @@ def _trackers(most: int, only: str) -> int:
 
 
 def _counts(subject: str, counted: dict[str, dict[str, int]]) -> Table:
-    """By tracker: requests by the fault that they met, or changes by what came of them."""
+    """Counts by tracker: of requests by fault, or of changes by outcome."""
     table = Table(subject, *counted, box=None)
     for what in dict.fromkeys(what for found in counted.values() for what in found):
         table.add_row(what, *(f"{found.get(what, 0):,}" for found in counted.values()))
@@ -95,50 +95,50 @@ def _counts(subject: str, counted: dict[str, dict[str, int]]) -> Table:
 def _hour(
     numbers: Sequence[int], most: int, seed: int, only: Sequence[str], worlds: int, keep: Path | None = None
 ) -> int:
-    """Shared out to worlds side by side, each a process with a broker, a PostgreSQL and a tracker of its own."""
-    console.print(f"until {most:,} faults were met, seed {seed}, in {worlds} worlds")
+    """Runs the rounds in parallel worlds, each a process with its own broker, PostgreSQL, and tracker."""
+    console.print(f"until {most:,} faults occurred, seed {seed}, in {worlds} worlds")
     for fault in FAULTS:
-        if not fault.can_be:
-            console.print(f"not drawn, for this machine lacks what it takes: {fault.name} (docker/setup.sh)")
+        if not fault.is_available:
+            console.print(f"skipped, because this host does not have the tools: {fault.name} (docker/setup.sh)")
     done = _kept(keep, seed)
-    numbers, outcomes, broke_off = [number for number in numbers if number not in done], list(done.values()), 0
+    numbers, outcomes, failed_rounds = [number for number in numbers if number not in done], list(done.values()), 0
     spawn = multiprocessing.get_context("spawn")
     with spawn.Manager() as manager, ProcessPoolExecutor(worlds, spawn) as pool:
         output, enough = manager.Queue(), manager.Event()
-        ended = threading.Event()  # `enough` is another process's: what is under way with it a signal may not cross
+        ended = threading.Event()  # a signal handler must not use `enough`: it calls another process
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
         shares = [pool.submit(share, numbers[start::worlds], seed, only, output, enough) for start in range(worlds)]
         while not (all(one.done() for one in shares) and output.empty()):
             with suppress(queue.Empty):
-                said = output.get(timeout=1)
-                if isinstance(said, str):
-                    broke_off += 1
-                    console.print(f"a round broke off: {said[:6_000]}", markup=False)
+                received = output.get(timeout=1)
+                if isinstance(received, str):
+                    failed_rounds += 1
+                    console.print(f"a round raised: {received[:6_000]}", markup=False)
                     continue
-                number, outcome = said
+                number, outcome = received
                 outcomes.append(outcome)
                 if keep:
                     with keep.open("a", encoding="utf-8") as file:
                         file.write(json.dumps({"seed": seed, "round": number, "outcome": asdict(outcome)}) + "\n")
-                _tell(number, outcome, len(outcomes))
+                _print_outcome(number, outcome, len(outcomes))
             if ended.is_set() or _faults(outcomes) >= most:
                 enough.set()
     console.print(_table(outcomes))
     wrong = sum(bool(one.wrong) for one in outcomes)
-    whole_hours = sum(outcome.apps == ALL for outcome in outcomes)
+    full_hours = sum(outcome.apps == ALL for outcome in outcomes)
     console.print(
-        f"{_faults(outcomes):,} faults in {len(outcomes):,} rounds, {whole_hours} of them whole hours;"
-        f" {wrong} of the rounds wrong, {broke_off} broke off"
+        f"{_faults(outcomes):,} faults in {len(outcomes):,} rounds, {full_hours} of them with all apps;"
+        f" {wrong} of the rounds wrong, {failed_rounds} raised"
     )
     for one in shares:
         if error := one.exception():
-            broke_off += 1
-            console.print(f"a world broke off: {error}", markup=False)
-    return 1 if wrong or broke_off else 0
+            failed_rounds += 1
+            console.print(f"a world raised: {error}", markup=False)
+    return 1 if wrong or failed_rounds else 0
 
 
 def _kept(keep: Path | None, seed: int) -> dict[int, Outcome]:
-    """What came of the rounds of this seed that were done before."""
+    """Outcomes of earlier rounds of this seed, by number."""
     lines = keep.read_text(encoding="utf-8").splitlines() if keep and keep.exists() else []
     found = [json.loads(line) for line in lines]
     return {
@@ -152,7 +152,7 @@ def _faults(outcomes: Sequence[Outcome]) -> int:
     return sum(len(outcome.faults) for outcome in outcomes)
 
 
-def _tell(number: int, outcome: Outcome, so_far: int) -> None:
+def _print_outcome(number: int, outcome: Outcome, so_far: int) -> None:
     hour = "the hour" if outcome.apps == ALL else outcome.apps[0]
     met = ", ".join(outcome.faults)
     console.print(
@@ -163,8 +163,8 @@ def _tell(number: int, outcome: Outcome, so_far: int) -> None:
 
 
 def _table(outcomes: list[Outcome]) -> Table:
-    """Faults by kind: how the disturbed runs ended, how the hour became whole and in which time, what was wrong."""
-    ends, ways = ("whole", "incomplete", "gone", "hung"), ("by itself", "by rerun", "by restart and rerun")
+    """Rounds by fault: how the disturbed runs ended, how and how fast the hour became complete, how many were wrong."""
+    ends, ways = ("complete", "incomplete", "gone", "hung"), ("by itself", "by rerun", "by restart and rerun")
     table = Table("fault", "rounds", *ends, *ways, "wrong", "median s", "most s", box=None)
     for fault in FAULTS:
         met = [one for one in outcomes if fault.name in one.faults]

@@ -1,6 +1,6 @@
-"""The faults: what each does to a running hour, and how what it broke is mended.
+"""The faults: what each does to a run of an hour, and how it is repaired.
 
-A fault is begun at some moment of the hour and ended some seconds later; all are ended before the hour is run again.
+A fault begins at some moment of the run and ends some seconds later. All faults end before the hour is run again.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ def _asking(*sources: str) -> frozenset[str]:
 
 ASK_AWS, ASK_JVMS = _asking("cloudwatch", "autoscaling"), _asking("jmx")
 ASK_BROKERS = _asking("kafka_offsets", "changelog_values")
-NO_ROOM_BYTES = 64 * 1024
-"""What a file of PostgreSQL may hold while there is no room: less than most tables and every WAL segment have."""
+DISK_FULL_BYTES = 64 * 1024
+"""File size limit of PostgreSQL while its disk is full: below the size of most tables and of every WAL segment."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind."""
+    """A kind of fault: how it begins and ends, and which apps it disturbs."""
 
     name: str
     begin: Callable[[World, psutil.Process, random.Random], None]
     end: Callable[[World], None] = lambda world: None
     kills_runner: bool = False
-    """Whether the process that runs the hour is gone, or may be of no more use."""
+    """Whether the process that runs the hour is killed, or may be unusable afterwards."""
     meets: frozenset[str] = frozenset(APPS)
-    """Apps that ask what it breaks."""
+    """Apps that read what the fault breaks."""
     is_trackers: bool = False
-    """Met only where there are tickets to file."""
+    """Whether the fault only takes effect if there are tickets to file."""
     is_beforehand: bool = False
-    """Begun before the hour is: a run looks for it only when it starts."""
+    """Whether the fault begins before the run, because a run checks for it only at its start."""
     is_refused: bool = False
-    """Who finds it runs no hour."""
+    """Whether a run refuses to start under this fault."""
     needs_clock: bool = False
-    """Met only by who sees the world's clock."""
+    """Whether the fault needs processes that see the clock of the world."""
 
     @property
-    def can_be(self) -> bool:
-        """Whether this machine has what it takes."""
+    def is_available(self) -> bool:
+        """Whether this host has the tools that the fault needs."""
         return FAKETIME is not None or not self.needs_clock
 
 
@@ -87,7 +87,7 @@ def _crash_postgres(world: World, *_: object) -> None:
         server.kill()
 
 
-def _mend_postgres(world: World) -> None:
+def _restart_postgres(world: World) -> None:
     _limit_files(world, "unlimited")
     until = time.monotonic() + 60
     while True:
@@ -97,7 +97,7 @@ def _mend_postgres(world: World) -> None:
                 connection.execute(sa.text("select 1"))
                 return
         if time.monotonic() > until:
-            raise TimeoutError("PostgreSQL doesn't come back")
+            raise TimeoutError("PostgreSQL does not start again")
         time.sleep(0.2)
 
 
@@ -106,12 +106,12 @@ def _cut_connections(world: World, *_: object) -> None:
         connection.exec_driver_sql("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'warehouse'")
 
 
-def _no_room(world: World, *_: object) -> None:
-    _limit_files(world, str(NO_ROOM_BYTES))
+def _fill_disk(world: World, *_: object) -> None:
+    _limit_files(world, str(DISK_FULL_BYTES))
 
 
 def _limit_files(world: World, most_bytes: str) -> None:
-    """As PostgreSQL's own user: not every root may limit another's processes."""
+    """Sets the limit as the user of PostgreSQL: root in a container may not be allowed to limit its processes."""
     server = world.postmaster()
     for process in tree(server) if server else []:
         with suppress(psutil.NoSuchProcess):
@@ -123,11 +123,11 @@ def _limit_files(world: World, most_bytes: str) -> None:
 
 
 def _kill_broker(world: World, *_: object) -> None:
-    with suppress(psutil.NoSuchProcess):  # another fault was there before
+    with suppress(psutil.NoSuchProcess):  # another fault killed it before
         world.broker.kill()
 
 
-def _mend_broker(world: World) -> None:
+def _resume_broker(world: World) -> None:
     with suppress(Exception):
         world.broker.check()
         psutil.Process(world.broker.pid).send_signal(signal.SIGCONT)
@@ -175,7 +175,7 @@ def _older_again(world: World) -> None:
 
 
 def _older_schema(world: World, _: psutil.Process, chance: random.Random) -> None:
-    """As if a view had been made from an older text."""
+    """Marks a view as created from an older text."""
     with engine(world.url).begin() as connection:
         views = connection.execute(
             sa.text("select name from public.schema_migration where name like 'views/%' order by 1")
@@ -196,7 +196,7 @@ def _jump(world: World, _: psutil.Process, chance: random.Random) -> None:
 
 def _right_clock(world: World) -> None:
     world.clock.jump("+0")
-    time.sleep(2)  # until it is seen
+    time.sleep(2)  # until processes see it
 
 
 TWO_RUNS = Fault("two runs of the hour", lambda *_: None, is_beforehand=True)
@@ -204,14 +204,14 @@ FAULTS = (
     Fault("driver killed", _kill(tree), kills_runner=True),
     Fault("JVM killed", _kill(jvms), kills_runner=True),
     Fault("Python workers killed", _kill(_python_workers)),
-    Fault("PostgreSQL crashed", _crash_postgres, _mend_postgres),
-    Fault("PostgreSQL out of room", _no_room, _mend_postgres),
+    Fault("PostgreSQL crashed", _crash_postgres, _restart_postgres),
+    Fault("PostgreSQL disk full", _fill_disk, _restart_postgres),
     Fault("connections cut", _cut_connections),
     Fault("newer release's schema", _newer_release, _older_again, is_beforehand=True, is_refused=True),
     Fault("older schema", _older_schema, _migrate, is_beforehand=True, is_refused=True),
     Fault("clock jumps", _jump, _right_clock, needs_clock=True),
-    Fault("broker killed", _kill_broker, _mend_broker, meets=ASK_BROKERS),
-    Fault("broker hangs", _pause_broker, _mend_broker, meets=ASK_BROKERS),
+    Fault("broker killed", _kill_broker, _resume_broker, meets=ASK_BROKERS),
+    Fault("broker hangs", _pause_broker, _resume_broker, meets=ASK_BROKERS),
     *map(_aws, ("throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial")),
     *(_front("metrics", "agents", stumble, ASK_JVMS) for stumble in ("refuse", "reset", "cut", "slow")),
     *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),

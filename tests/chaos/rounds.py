@@ -1,8 +1,8 @@
-"""A round: an hour is run while faults meet it, what broke is mended, it is run again, and the outcome compared.
+"""A round: faults disturb a run of an hour and are repaired, the hour is run again, and the result is compared.
 
-Mostly it is the hour of one app, with all that is judged and filed by it: so each app meets many more faults in the
-same time. Compared are all tables of the warehouse, but for columns that differ between two undisturbed runs (when, how
-long), and the tracker's tickets.
+Most rounds run the hour of one app, with its detectors and tickets, so that each app meets many more faults in the same
+time. All tables of the warehouse are compared, except for columns that differ between two undisturbed runs (times and
+durations), and the tickets in the tracker.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tests.chaos.world import World, environment_of, tree
 
 ALL = tuple(APPS)
 ALL_SHARE = 0.04
-"""Of the rounds: the hour of all apps."""
+"""Share of the rounds that run the hour of all apps."""
 RUN_SECONDS = 240
-"""What an hour may take however it is disturbed: more is a run that hangs."""
+"""Longest duration of a disturbed run; a longer one hangs."""
 LONGEST_WAIT_SECONDS = 900
-"""For an undisturbed one, on a machine that has other things to do too."""
+"""Longest duration of an undisturbed run, on a host that is busy with other work."""
 _TABLES = """
     select c.oid::regclass::text as name,
       (select array_agg(a.attname::text order by a.attnum) from pg_attribute as a
@@ -47,24 +47,24 @@ _TABLES = """
     and c.relnamespace::regnamespace::text in ('inventory', 'metrics', 'detect', 'tickets')
     order by 1"""
 
-# How much of CloudWatch an hour still lacked, in which order tickets were told, how often it was tried, and whether the
-# tracker was asked since (`state`).
-_PASSING = {
+# Columns that may differ: rows that CloudWatch did not have yet, the order of changes, delivery attempts, and whether
+# the tracker was read since (`state`).
+_VARIABLE = {
     "detect.load": {"rows"},
     "tickets.change": {"change_id", "ticket_id"},
     "tickets.ticket": {"ticket_id"},
     "tickets.issue": {"ticket_id", "delivered_change_id", "attempts", "external_key", "external_url", "error", "state"},
 }
-_KNOWN_THEN = {"tickets.change": {"reason", "finding", "incident"}}
-"""What a ticket was told by. Where a source had a gap then, or an app had nothing loaded, it says less, and stays when
-the hour is run again; a comment may say more."""
+_COLUMNS_OF_DELIVERY = {"tickets.change": {"reason", "finding", "incident"}}
+"""Content of a delivered change. If a source had missing data or an app was not loaded, it has less content, and it is
+not changed when the hour is run again; a comment may add the rest."""
 
 Rows = dict[str, list[dict[str, str]]]
 """Rows by table, each value as text."""
 
 
 class Runner:
-    """A process that runs hours, warm from one to the next."""
+    """A process that runs hours, and stays warm between them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -73,7 +73,7 @@ class Runner:
 
     @cached_property
     def twin(self) -> Runner:
-        """Another one, for a second run of the hour at the same time."""
+        """A second process, for a concurrent run of the hour."""
         return Runner(self._world)
 
     @property
@@ -82,7 +82,7 @@ class Runner:
         return psutil.Process(self._child.pid)
 
     def start(self) -> None:
-        """Starts one, unless it runs."""
+        """Starts the process, unless it is running."""
         if self._child is None or self._child.poll() is not None:
             self._child = subprocess.Popen(
                 [sys.executable, "-m", "tests.chaos.runner"],
@@ -92,7 +92,7 @@ class Runner:
             )  # fmt: skip
 
     def ask(self, apps: Sequence[str], answers: queue.Queue[dict[str, Any]]) -> None:
-        """Runs these apps' hour; the answer, or that there is none any more, comes through the queue."""
+        """Runs the hour of these apps. Puts the answer into the queue, or `{"gone": True}` if the process has ended."""
         self.start()
         child = self._child
         assert child and child.stdin and child.stdout
@@ -106,16 +106,20 @@ class Runner:
         threading.Thread(target=listen, daemon=True).start()
 
     def run(self, apps: Sequence[str]) -> dict[str, Any]:
-        """Runs the world's hour, undisturbed, and waits."""
+        """Runs the hour of the world, undisturbed, and returns the answer.
+
+        Raises:
+            TimeoutError: no answer within LONGEST_WAIT_SECONDS; with the stacks.
+        """
         answers: queue.Queue[dict[str, Any]] = queue.Queue()
         self.ask(apps, answers)
         try:
             return answers.get(timeout=LONGEST_WAIT_SECONDS)
         except queue.Empty:
-            raise TimeoutError(f"undisturbed, the hour didn't end:\n{self.stacks()}") from None
+            raise TimeoutError(f"the undisturbed hour did not end:\n{self.stacks()}") from None
 
     def stacks(self) -> str:
-        """Where the run and its JVM stand, for who looks for why."""
+        """Stack traces of the process and its JVMs."""
         with self._log.open("a") as log:
             before = self._log.stat().st_size
             self.process.send_signal(signal.SIGUSR1)
@@ -124,13 +128,13 @@ class Runner:
         return self._log.read_bytes()[before:].decode(errors="replace")
 
     def close(self) -> None:
-        """Ends it and its twin."""
+        """Kills the process and its twin."""
         self.kill()
         if "twin" in vars(self):
             self.twin.kill()
 
     def kill(self) -> None:
-        """Ends it and all that it started."""
+        """Kills the process and its children."""
         if self._child is not None:
             with suppress(psutil.NoSuchProcess):
                 for process in tree(self.process):
@@ -142,42 +146,46 @@ class Runner:
 
 @dataclass
 class Outcome:
-    """What came of a round."""
+    """The result of a round."""
 
     apps: tuple[str, ...]
     faults: list[str]
     disturbed: str
-    """How the disturbed run ended: whole, incomplete (it said so), gone (killed), hung."""
+    """How the disturbed run ended: complete, incomplete (as reported), gone (killed), hung."""
     seconds: float
-    """From the faults' end until the hour was whole again."""
+    """Time from the end of the faults until the hour was complete."""
     repaired: str
-    """How it became so: by itself, by a rerun, by a rerun after a restart."""
+    """How the hour became complete: by itself, by rerun, by restart and rerun."""
     wrong: list[str] = field(default_factory=list)
-    """What was lost, doubled or not told."""
+    """Rows and tickets that were lost, doubled, or not reported as missing."""
 
 
 @dataclass
 class Reference:
-    """What the hour of some apps holds when nothing disturbs it."""
+    """The content of the undisturbed hour of some apps."""
 
     apps: tuple[str, ...]
     rows: Rows
     steady: dict[str, list[str]]
-    """Columns of each table that don't change from run to run."""
+    """Columns of each table that do not change between runs."""
     titles: Counter[str]
     blocked: frozenset[str]
-    """Detectors that can't judge without the other apps."""
+    """Detectors that are not evaluated without the other apps."""
     run_seconds: float
 
     @classmethod
     def of(cls, world: World, runner: Runner, apps: tuple[str, ...]) -> Reference:
-        """From two undisturbed runs, each into a warehouse of its own; one more must change nothing."""
+        """Runs the hour undisturbed in two new warehouses.
+
+        Raises:
+            RuntimeError: a further run in the same warehouse changes something.
+        """
         seen = []
         for _ in range(2):
             warehouse = fresh(world)
             begun = time.monotonic()
-            said = _undisturbed(runner, apps)
-            run_seconds = time.monotonic() - begun  # the second one's: the first may warm up
+            answer = _undisturbed(runner, apps)
+            run_seconds = time.monotonic() - begun  # kept from the second run: the first one may warm up
             seen.append((rows_of(warehouse), Counter(one["title"] for one in world.issues())))
         (_, _), (rows, titles) = seen
         steady = {}
@@ -185,22 +193,26 @@ class Reference:
             columns = sorted(lines[0]) if lines else []
             steady[table] = [
                 one for one in columns
-                if _values(lines, one) == _values(seen[0][0][table], one) and one not in _PASSING.get(table, ())
+                if _values(lines, one) == _values(seen[0][0][table], one) and one not in _VARIABLE.get(table, ())
             ]  # fmt: skip
-        reference = cls(apps, rows, steady, titles, frozenset(said["not_evaluated"]), run_seconds)
+        reference = cls(apps, rows, steady, titles, frozenset(answer["not_evaluated"]), run_seconds)
         _undisturbed(runner, apps)
         if wrong := reference.against(world, rows_of(warehouse)):
-            raise RuntimeError(f"undisturbed, the hour isn't the same when it is run again: {wrong}")
+            raise RuntimeError(f"the undisturbed hour changes when it is run again: {wrong}")
         return reference
 
-    def against(self, world: World, rows: Rows, *, told_with_gaps: bool = False) -> list[str]:
-        """What differs, a line each."""
+    def against(self, world: World, rows: Rows, *, delivered_with_gaps: bool = False) -> list[str]:
+        """Differences from the reference, one line each."""
         wrong = []
         for table, steady in self.steady.items():
-            columns = [one for one in steady if not (told_with_gaps and one in _KNOWN_THEN.get(table, ()))]
+            columns = [
+                one for one in steady if not (delivered_with_gaps and one in _COLUMNS_OF_DELIVERY.get(table, ()))
+            ]
             ours, theirs = (_counted(_since(world.hour, all_rows[table]), columns) for all_rows in (self.rows, rows))
             lost, more = ours - theirs, theirs - ours
-            if told_with_gaps and table in _KNOWN_THEN and columns:  # none where the reference has no rows
+            if (
+                delivered_with_gaps and table in _COLUMNS_OF_DELIVERY and columns
+            ):  # none where the reference has no rows
                 action = columns.index("action")
                 more = Counter({row: times for row, times in more.items() if row[action] != "comment"})
             if lost or more:
@@ -214,16 +226,16 @@ class Reference:
 
 
 def _undisturbed(runner: Runner, apps: tuple[str, ...]) -> dict[str, Any]:
-    said = runner.run(apps)
-    if said["failed"] or (apps == ALL and said["not_evaluated"]):
-        raise RuntimeError(f"undisturbed, the hour isn't whole: {said}")
-    return said
+    answer = runner.run(apps)
+    if answer["failed"] or (apps == ALL and answer["not_evaluated"]):
+        raise RuntimeError(f"the undisturbed hour is incomplete: {answer}")
+    return answer
 
 
 def one_round(
     world: World, runner: Runner, reference: Reference, faults: Sequence[Fault], chance: random.Random
 ) -> Outcome:
-    """The hour under these faults, and what is left of them, after one more run where it isn't whole yet."""
+    """Runs the hour under these faults, and again if it is incomplete; returns what is wrong afterwards."""
     warehouse = fresh(world)
     runner.start()
     met = [fault for fault in faults if fault.is_beforehand]
@@ -238,40 +250,44 @@ def one_round(
     later = [fault for fault in faults if not fault.is_beforehand]
     for fault in later:
         time.sleep(chance.uniform(0, reference.run_seconds / len(later)))
-        if not answers.empty():  # it is over: nothing is there to be met
+        if not answers.empty():  # the run has ended
             break
-        with suppress(sa.exc.OperationalError):  # PostgreSQL is down by another one: likewise
+        with suppress(sa.exc.OperationalError):  # PostgreSQL is down because of another fault
             fault.begin(world, runner.process, chance)
             met.append(fault)
     time.sleep(chance.uniform(0.5, 4))
     begun = time.monotonic()
-    for fault in sorted(met, key=lambda one: not one.name.startswith("PostgreSQL")):  # which others' ends may ask
+    for fault in sorted(
+        met, key=lambda one: not one.name.startswith("PostgreSQL")
+    ):  # the end of other faults may need it
         fault.end(world)
-    said = _answer(runner, answers)  # both have ended before it is looked at what they left
-    twin_said = _answer(runner.twin, twin_answers) if has_twin else {}
-    disturbed = "hung" if "hung" in said else "gone" if "gone" in said else "incomplete" if said["failed"] else "whole"
-    wrong = [*_astray("the disturbed run", said), *(untold(reference, warehouse) if "failed" in said else ())]
+    answer = _answer(runner, answers)  # both runs end before their result is read
+    twin_answer = _answer(runner.twin, twin_answers) if has_twin else {}
+    disturbed = _ending(answer)
+    wrong = [*_violations("the disturbed run", answer)]
+    if "failed" in answer:
+        wrong += unreported(reference, warehouse)
     if has_twin:
-        wrong += _astray("the second run", twin_said)
-        if "gone" in twin_said:
-            wrong.append("the second run is gone, though nobody killed it")
-        if "hung" in twin_said:
+        wrong += _violations("the second run", twin_answer)
+        if "gone" in twin_answer:
+            wrong.append("the second run ended without an answer, although no fault killed it")
+        if "hung" in twin_answer:
             runner.twin.kill()
     restarts = disturbed in ("hung", "gone") or any(fault.kills_runner for fault in met)
     if restarts:
         runner.kill()
     repaired = "by itself"
     with_gaps = bool(apps_with_gaps(warehouse) | apps_not_loaded(warehouse, reference.apps))
-    left = reference.against(world, rows_of(warehouse), told_with_gaps=with_gaps) + leftovers(warehouse)
-    if disturbed != "whole" or left:
+    left = reference.against(world, rows_of(warehouse), delivered_with_gaps=with_gaps) + leftovers(warehouse)
+    if disturbed != "complete" or left:
         repaired = "by restart and rerun" if restarts else "by rerun"
         again = runner.run(reference.apps)
-        if "is sent again from" in str(again.get("failed")):  # a lost answer: the tracker gets time to settle
+        if "got no clear response" in str(again.get("failed")):  # a lost response: the tracker gets time to settle
             _let_trackers_settle(warehouse)
             again = runner.run(reference.apps)
         if again.get("failed") or {*again.get("not_evaluated", ())} - reference.blocked:
-            wrong.append(f"mended, the hour isn't whole: {again}")
-        left = reference.against(world, rows_of(warehouse), told_with_gaps=with_gaps) + leftovers(warehouse)
+            wrong.append(f"the hour is incomplete after the repair: {again}")
+        left = reference.against(world, rows_of(warehouse), delivered_with_gaps=with_gaps) + leftovers(warehouse)
     seconds = time.monotonic() - begun
     return Outcome(reference.apps, [fault.name for fault in met], disturbed, seconds, repaired, wrong + left)
 
@@ -283,11 +299,20 @@ def _answer(runner: Runner, answers: queue.Queue[dict[str, Any]]) -> dict[str, A
         return {"hung": runner.stacks()}
 
 
-def _astray(run: str, said: dict[str, Any]) -> list[str]:
-    """What no run may do, whatever meets it."""
-    if "hung" in said:
-        return [f"{run} hadn't ended after {RUN_SECONDS} s:\n{said['hung']}"]
-    return [f"{run} ended with a traceback: {said['traceback']}"] if "traceback" in said else []
+def _ending(answer: dict[str, Any]) -> str:
+    """How a run ended, as `Outcome.disturbed`."""
+    if "hung" in answer:
+        return "hung"
+    if "gone" in answer:
+        return "gone"
+    return "incomplete" if answer["failed"] else "complete"
+
+
+def _violations(run: str, answer: dict[str, Any]) -> list[str]:
+    """What no run may do under any fault: hang, or end with a traceback."""
+    if "hung" in answer:
+        return [f"{run} had not ended after {RUN_SECONDS} s:\n{answer['hung']}"]
+    return [f"{run} ended with a traceback: {answer['traceback']}"] if "traceback" in answer else []
 
 
 def fresh(world: World) -> sa.Engine:
@@ -301,11 +326,11 @@ def _let_trackers_settle(warehouse: sa.Engine) -> None:
         connection.exec_driver_sql("update tickets.issue set unsure_at = least(unsure_at, now()) - interval '1 day'")
 
 
-def untold(reference: Reference, warehouse: sa.Engine) -> list[str]:
-    """Rows that an app should have loaded and hasn't, though it says that it loaded and that all had answered.
+def unreported(reference: Reference, warehouse: sa.Engine) -> list[str]:
+    """Missing rows of apps that reported a complete load with all sources answered.
 
-    One reading of three that failed is told by the number of `samples` instead. A row of five minutes, as CloudWatch
-    gives them to who believes that the hour is long past, is as much as five of one.
+    A single failed reading is reported by the number of `samples` instead. A row of five minutes counts as five rows of
+    one minute: CloudWatch returns five-minute rows for an hour long past, and the clock may have jumped ahead.
     """
     rows = rows_of(warehouse)
     with warehouse.connect() as connection:
@@ -317,45 +342,48 @@ def untold(reference: Reference, warehouse: sa.Engine) -> list[str]:
             continue
         for table, number in loaded.items():
             known = len(reference.rows[table])
-            if number < known and _stand_for(rows[table]) < _stand_for(reference.rows[table]):
-                wrong.append(f"{table}: {known - number} rows are missing, and no gap of {app} says so")
+            if number < known and _seconds_of(rows[table]) < _seconds_of(reference.rows[table]):
+                wrong.append(f"{table}: {known - number} rows are missing, and {app} reported no missing data")
     return wrong
 
 
 def apps_with_gaps(warehouse: sa.Engine) -> set[str]:
-    """Apps of which a source didn't answer."""
+    """Apps with a source that did not respond."""
     with warehouse.connect() as connection:
         return set(connection.execute(sa.text("select app from detect.coverage where status <> 'answered'")).scalars())
 
 
 def apps_not_loaded(warehouse: sa.Engine, apps: Iterable[str]) -> set[str]:
-    """Apps of which the hour's tickets knew nothing."""
+    """Apps that were not loaded when tickets were filed."""
     with warehouse.connect() as connection:
         loaded = connection.execute(sa.text("select app from detect.load where status = 'loaded'")).scalars()
         return set(apps) - set(loaded)
 
 
 def _samples(rows: Rows, tables: Iterable[str]) -> int:
-    """Readings that these tables' rows are made of, where they tell them."""
+    """Total number of readings in the rows of these tables, from the column `samples` where they have it."""
     return sum(int(one["samples"]) for table in tables for one in rows[table] if one.get("samples", "None") != "None")
 
 
 def _since(hour: datetime, rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """Without points of five minutes that begin before the hour: who believes that it is long past is given them on
-    their own grid, on which a world's hour, that begins at any minute, need not be."""
+    """Rows without five-minute points that begin before the hour.
+
+    CloudWatch returns five-minute points for an hour long past (the clock may have jumped ahead). They start at
+    multiples of five minutes; the hour of a world starts at any minute.
+    """
     return [
         row for row in rows
         if row.get("period_seconds", "60") == "60" or datetime.fromisoformat(row["at"]) >= hour
     ]  # fmt: skip
 
 
-def _stand_for(rows: Sequence[dict[str, str]]) -> int:
-    """Seconds that these rows stand for, where they tell a period; else their number."""
+def _seconds_of(rows: Sequence[dict[str, str]]) -> int:
+    """Sum of `period_seconds` of the rows; a row without it counts as 1."""
     return sum(int(one.get("period_seconds", 1)) for one in rows)
 
 
 def leftovers(warehouse: sa.Engine) -> list[str]:
-    """What nobody cleans up any more."""
+    """Staging tables that were not dropped, as one line."""
     with warehouse.connect() as connection:
         staging = connection.execute(
             sa.text("select count(*) from pg_tables where schemaname = 'staging'")
@@ -377,18 +405,20 @@ def rows_of(warehouse: sa.Engine) -> Rows:
 
 
 def draw_apps(chance: random.Random, wanted: Sequence[Fault] = ()) -> tuple[str, ...]:
-    """One app that meets all these faults, or now and then all apps."""
+    """One app that all these faults can disturb; with a chance of ALL_SHARE, all apps."""
     meeting = sorted(frozenset(ALL).intersection(*(fault.meets for fault in wanted)))
     return ALL if chance.random() < ALL_SHARE or not meeting else (chance.choice(meeting),)
 
 
 def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
-    """Two to six that can meet these apps, each at most once, of which the last may come too late. What no run begins
-    with meets it alone: nothing else could.
+    """Two to six different faults that can disturb these apps; the last ones may come too late.
+
+    A fault that prevents every run is drawn alone: no other fault could take effect.
     """
     met = [
         fault for fault in FAULTS
-        if fault.can_be and fault.meets.intersection(reference.apps) and (reference.titles or not fault.is_trackers)
+        if fault.is_available and fault.meets.intersection(reference.apps)
+        and (reference.titles or not fault.is_trackers)
     ]  # fmt: skip
     first = chance.choice(met)
     others = [fault for fault in met if fault is not first and not fault.is_refused]
@@ -404,7 +434,7 @@ def _counted(lines: list[dict[str, str]], columns: list[str]) -> Counter[tuple[s
 
 
 def _example(columns: list[str], lost: Counter[tuple[str, ...]], more: Counter[tuple[str, ...]]) -> str:
-    """A row that differs; of two that are alike, the columns in which they do."""
+    """A row that differs; if a similar row exists, only the columns that differ."""
     if not lost or not more:
         return str(dict(zip(columns, next(iter(lost or more)), strict=True)))
     one = next(iter(lost))
@@ -413,7 +443,7 @@ def _example(columns: list[str], lost: Counter[tuple[str, ...]], more: Counter[t
 
 
 def _differing(one: str, other: str) -> str:
-    """Both, from shortly before they part."""
+    """Both values, from shortly before their first difference."""
     alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
     start = max(sum(1 for _ in alike) - 60, 0)
     return f"{one[start : start + 200]} -> {other[start : start + 200]}"

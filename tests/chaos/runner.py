@@ -1,6 +1,7 @@
-"""Runs the hour as `streamwarden run` does, once for each line that it is given: Python and JVM stay warm in between.
+"""Runs an hour as `streamwarden run` does for each line of its input; Python and the JVM stay warm between them.
 
-{"hour": "…", "apps": ["…"]}  →  {"failed": {step: why}, "rows": {app: {table: n}}, "not_evaluated": {detector: why}}
+Input: {"hour": "…", "apps": ["…"]}
+Output: {"failed": {step: message}, "rows": {app: {table: n}}, "not_evaluated": {detector: message}}
 """
 
 from __future__ import annotations
@@ -19,22 +20,22 @@ from streamwarden.pipeline import one_line, run_hour
 
 
 def main() -> None:
-    """Until its input ends. SIGUSR1 has it write down where it stands."""
+    """Reads and answers lines until the input ends. SIGUSR1 prints the stack traces of all threads."""
     faulthandler.register(signal.SIGUSR1)
     for line in sys.stdin:
         wanted = json.loads(line)
         try:
             run = run_hour(load_config(), datetime.fromisoformat(wanted["hour"]), wanted["apps"], lambda *_: None)
-            said = {
+            answer = {
                 "failed": run.failed,
                 "rows": run.rows,
                 "not_evaluated": {one.detector: one.message for one in run.detector_runs if one.status != "evaluated"},
             }
         except (StreamwardenError, sa.exc.SQLAlchemyError, psycopg.Error) as error:  # one line of the command line
-            said = {"failed": {"run": one_line(error)}}
+            answer = {"failed": {"run": one_line(error)}}
         except Exception as error:
-            said = {"failed": {"run": one_line(error)}, "traceback": type(error).__name__}
-        print(json.dumps(said), flush=True)
+            answer = {"failed": {"run": one_line(error)}, "traceback": type(error).__name__}
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

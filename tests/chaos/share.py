@@ -1,4 +1,4 @@
-"""A share of the rounds: what a process with a world of its own does, one after the other."""
+"""A share of the rounds, which one process runs one after the other in its own world."""
 
 from __future__ import annotations
 
@@ -22,40 +22,41 @@ def share(
     output: queue.Queue[tuple[int, Outcome] | str],
     enough: threading.Event,
 ) -> None:
-    """Does these rounds and tells what came of each, until it is enough. Where a round breaks off, which none should,
-    its traceback is told as text, and the next one has a new world.
+    """Runs these rounds and puts each (number, outcome) into `output`, until `enough` is set.
+
+    If a round raises, which none should, its traceback is put into `output` as text. The next round has a new world.
 
     Raises:
-        RuntimeError: no round could be done in a new world.
+        RuntimeError: the first round in a new world raised.
     """
-    rest, stands = iter(numbers), True
-    while stands:
-        stands = False
+    rest, is_usable = iter(numbers), True
+    while is_usable:
+        is_usable = False
         try:
             with tempfile.TemporaryDirectory(prefix="chaos", ignore_cleanup_errors=True) as folder:
                 for outcome in outcomes_of(Path(folder), rest, seed, only):
                     output.put(outcome)
-                    stands = True
+                    is_usable = True
                     if enough.is_set():
                         return
             return
         except Exception as error:
-            said = f"{error!r}\n{traceback.format_exc()}"
-            if not stands:
-                raise RuntimeError(said) from None  # not every library's errors reach another process
-            output.put(said)
+            text = f"{error!r}\n{traceback.format_exc()}"
+            if not is_usable:
+                raise RuntimeError(text) from None  # not every exception can be pickled for another process
+            output.put(text)
 
 
 def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
-    """The rounds, one after the other, in one world; an hour that is spent gives way to the next."""
+    """Runs the rounds one after the other in one world; begins the next hour when the current one is too old."""
     wanted = [fault for fault in FAULTS if fault.name in only]
     references: dict[tuple[str, ...], Reference] = {}
     with World(folder) as world:
         runner = Runner(world)
         try:
             for number in numbers:
-                if world.hour_is_spent:
-                    runner.close()  # its Spark has the old hour's addresses
+                if world.is_hour_too_old:
+                    runner.close()  # its Spark has the addresses of the old hour
                     world.begin_hour()
                     references.clear()
                 chance = random.Random(f"{seed} {number}")  # noqa: S311 — not for secrets

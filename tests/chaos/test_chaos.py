@@ -1,4 +1,4 @@
-"""What `make chaos` tells of a round, and faults that must be what they say."""
+"""What `make chaos` reports of a round, and faults that must have their documented effect."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from streamwarden.base.warehouse import ensure_day
 from streamwarden.store.migrate import migrate, require_migrated
 
 from tests.chaos.faults import FAULTS, Fault
-from tests.chaos.rounds import ALL, Reference, Rows, Runner, draw_faults, one_round, untold
+from tests.chaos.rounds import ALL, Reference, Rows, Runner, draw_faults, one_round, unreported
 from tests.chaos.share import share
 from tests.chaos.world import FAKETIME, Clock, World
 
 
 class _World:
-    """Of the real one, what a round asks; its warehouse is emptied instead of made anew."""
+    """The parts of a World that a round uses. Its warehouse is emptied instead of recreated."""
 
     hour = datetime(2026, 1, 5, 10, 2, tzinfo=UTC)
 
@@ -43,21 +43,21 @@ class _World:
         return self.warehouse
 
     def forget_issues(self) -> None:
-        """There are none."""
+        """Does nothing: this world has no issues."""
 
     def issues(self) -> list[dict[str, Any]]:
         return []
 
 
 class _Runner:
-    """Its hour is two rows, where the world isn't broken; the third is the run's own time."""
+    """A Runner whose hour has two rows, with the number of the run in the third column. It fails in a broken world."""
 
     def __init__(self, world: _World, rerun_loses: str = "false") -> None:
         self.world, self.rerun_loses, self.runs = world, rerun_loses, 0
         self.process = psutil.Process()
 
     def start(self) -> None:
-        """It runs."""
+        """Does nothing: the runner is always running."""
 
     def ask(self, apps: Sequence[str], answers: queue.Queue[dict[str, Any]]) -> None:
         answers.put(self.run(apps))
@@ -79,53 +79,53 @@ def _break(world: Any, *_: object) -> None:
     world.is_broken = True
 
 
-def _mend(world: Any) -> None:
+def _repair(world: Any) -> None:
     world.is_broken = False
 
 
-BROKEN = Fault("broken", _break, _mend, is_beforehand=True)
+BROKEN = Fault("broken", _break, _repair, is_beforehand=True)
 HARMLESS = Fault("harmless", lambda *_: None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("faults", "rerun_loses", "met", "came"),
+    ("faults", "rerun_loses", "met", "expected"),
     [
         ([BROKEN], "false", ["broken"], ("incomplete", "by rerun", [])),
-        # The hour is over, or refused, before the second one begins: it isn't counted.
+        # The run has ended, or refused to start, before the second fault begins: it is not counted.
         ([BROKEN, HARMLESS], "false", ["broken"], ("incomplete", "by rerun", [])),
-        ([HARMLESS], "false", [], ("whole", "by itself", [])),
+        ([HARMLESS], "false", [], ("complete", "by itself", [])),
         ([BROKEN], "true", ["broken"], ("incomplete", "by rerun", ["detect.owner: 1 lost, 0 too many"])),
     ],
 )
-def test_a_round_tells_what_was_met_how_it_was_repaired_and_what_is_lost(
-    faults: list[Fault], rerun_loses: str, met: list[str], came: tuple[str, str, list[str]], warehouse: sa.Engine
+def test_a_round_reports_its_faults_its_repair_and_what_was_lost(
+    faults: list[Fault], rerun_loses: str, met: list[str], expected: tuple[str, str, list[str]], warehouse: sa.Engine
 ) -> None:
     world = _World(warehouse)
     runner = _Runner(world)
     reference = Reference.of(cast(World, world), cast(Runner, runner), ("machines",))
-    assert reference.steady["detect.owner"] == ["key_pattern", "position"]  # not what changes from run to run
+    assert reference.steady["detect.owner"] == ["key_pattern", "position"]  # without columns that change between runs
     runner.rerun_loses = rerun_loses
     outcome = one_round(cast(World, world), cast(Runner, runner), reference, faults, random.Random(1))  # noqa: S311
     assert outcome.faults == met
     wrong = [line.partition(", e.g.")[0] for line in outcome.wrong]
-    assert (outcome.disturbed, outcome.repaired, wrong) == came
+    assert (outcome.disturbed, outcome.repaired, wrong) == expected
 
 
-def test_what_a_ticket_was_told_by_may_differ_only_where_a_source_had_a_gap_then(warehouse: sa.Engine) -> None:
+def test_the_content_of_a_change_may_differ_only_if_a_source_had_missing_data(warehouse: sa.Engine) -> None:
     world = cast(World, _World(warehouse))
     output = {"action": "create", "finding": "a c5.large"}
     rows = {"tickets.change": [output]}
     reference = Reference(("machines",), rows, {"tickets.change": sorted(output)}, Counter(), frozenset(), 1.0)
     less = {"tickets.change": [output | {"finding": "no answer"}]}
-    assert reference.against(world, less) and not reference.against(world, less, told_with_gaps=True)
-    assert reference.against(world, {"tickets.change": []}, told_with_gaps=True)
+    assert reference.against(world, less) and not reference.against(world, less, delivered_with_gaps=True)
+    assert reference.against(world, {"tickets.change": []}, delivered_with_gaps=True)
     corrected = {"tickets.change": [*less["tickets.change"], output | {"action": "comment"}]}
-    assert reference.against(world, corrected) and not reference.against(world, corrected, told_with_gaps=True)
-    assert reference.against(world, {"tickets.change": [output, output]}, told_with_gaps=True)
+    assert reference.against(world, corrected) and not reference.against(world, corrected, delivered_with_gaps=True)
+    assert reference.against(world, {"tickets.change": [output, output]}, delivered_with_gaps=True)
 
 
-def test_only_five_minutes_that_begin_before_the_hour_are_not_its(warehouse: sa.Engine) -> None:
+def test_five_minute_rows_that_begin_before_the_hour_are_ignored(warehouse: sa.Engine) -> None:
     world = cast(World, _World(warehouse))
     columns = ["at", "period_seconds"]
     reference = Reference(("machines",), {"m": []}, {"m": columns}, Counter(), frozenset(), 1.0)
@@ -134,23 +134,23 @@ def test_only_five_minutes_that_begin_before_the_hour_are_not_its(warehouse: sa.
         assert bool(reference.against(world, rows)) == is_wrong
 
 
-def test_an_hour_that_a_rerun_changes_is_no_reference(warehouse: sa.Engine) -> None:
+def test_an_hour_that_changes_in_a_rerun_is_no_reference(warehouse: sa.Engine) -> None:
     changing = _Runner(_World(warehouse))
     original = changing.run
 
     def run(apps: Sequence[str]) -> dict[str, Any]:
-        changing.rerun_loses = str(changing.runs == 2)  # the third
+        changing.rerun_loses = str(changing.runs == 2)  # the third run
         return original(apps)
 
     changing.run = run  # type: ignore[method-assign]
-    with pytest.raises(RuntimeError, match="isn't the same when it is run again"):
+    with pytest.raises(RuntimeError, match="changes when it is run again"):
         Reference.of(cast(World, changing.world), cast(Runner, changing), ("machines",))
 
 
 @pytest.mark.parametrize(
     ("period_seconds", "missing"), [(60, ["metrics.volume_sample: 4 rows are missing"]), (300, [])]
 )
-def test_rows_that_nobody_says_are_missing_are_found_but_not_in_longer_periods(
+def test_unreported_missing_rows_are_found_but_not_in_rows_of_longer_periods(
     period_seconds: int, missing: list[str], warehouse: sa.Engine
 ) -> None:
     hour = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -169,11 +169,11 @@ def test_rows_that_nobody_says_are_missing_are_found_but_not_in_longer_periods(
             {"hour": hour},
         )
     known: Rows = {"metrics.volume_sample": [{"period_seconds": "60"}] * 5}
-    output = untold(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse)
-    assert [line.partition(", and no gap")[0] for line in output] == missing
+    output = unreported(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse)
+    assert [line.partition(", and ebs_volumes reported")[0] for line in output] == missing
 
 
-def test_a_round_that_breaks_off_is_told_and_the_next_one_has_a_new_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_that_raises_is_reported_and_the_next_one_has_a_new_world(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds = []
 
     def outcomes_of(folder: Path, numbers: Iterator[int], *_: object) -> Iterator[tuple[int, str]]:
@@ -181,19 +181,19 @@ def test_a_round_that_breaks_off_is_told_and_the_next_one_has_a_new_world(monkey
         for number in numbers:
             if number in (1, 3):
                 raise OSError(f"{number} broke")
-            yield number, "whole"
+            yield number, "complete"
 
     monkeypatch.setattr("tests.chaos.share.outcomes_of", outcomes_of)
     output: queue.Queue[Any] = queue.Queue()
     share(range(3), 7, (), output, threading.Event())
-    said = [output.get() for _ in range(output.qsize())]
-    assert [said[0], said[2]] == [(0, "whole"), (2, "whole")] and "1 broke" in said[1]
+    reported = [output.get() for _ in range(output.qsize())]
+    assert [reported[0], reported[2]] == [(0, "complete"), (2, "complete")] and "1 broke" in reported[1]
     assert len(set(worlds)) == 2
     with pytest.raises(RuntimeError, match="3 broke"):
         share([3], 7, (), output, threading.Event())
 
 
-def test_what_no_run_begins_with_meets_it_alone() -> None:
+def test_a_fault_that_prevents_every_run_is_drawn_alone() -> None:
     reference = Reference(ALL, {}, {}, Counter(), frozenset(), 1.0)
     drawn = [draw_faults(random.Random(seed), reference) for seed in range(300)]  # noqa: S311 — not for secrets
     assert {len(met) for met in drawn if met[0].is_refused} == {1}
@@ -204,7 +204,7 @@ def test_what_no_run_begins_with_meets_it_alone() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["older schema", "newer release's schema"])
-def test_a_version_skew_is_refused_until_it_is_mended(name: str, empty_warehouse: sa.Engine) -> None:
+def test_a_version_skew_is_refused_until_it_is_repaired(name: str, empty_warehouse: sa.Engine) -> None:
     migrate(empty_warehouse)
     world = cast(World, SimpleNamespace(url=empty_warehouse.url.render_as_string(hide_password=False)))
     [fault] = [fault for fault in FAULTS if fault.name == name]
@@ -217,8 +217,8 @@ def test_a_version_skew_is_refused_until_it_is_mended(name: str, empty_warehouse
 
 @pytest.mark.rare
 @pytest.mark.slow
-@pytest.mark.skipif(FAKETIME is None, reason="libfaketime isn't installed")
-def test_a_clock_jumps_while_what_sees_it_waits_as_long_as_ever(tmp_path: Path) -> None:
+@pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed")
+def test_a_jump_of_the_clock_does_not_change_monotonic_waits(tmp_path: Path) -> None:
     clock = Clock(tmp_path / "clock")
     code = "import sys, time\nfor _ in sys.stdin: time.sleep(2.2); print(time.time(), time.monotonic(), flush=True)"
     folders = f"{Path(__file__).parent / 'clocked'}:{os.environ.get('PYTHONPATH', '')}"
@@ -228,7 +228,7 @@ def test_a_clock_jumps_while_what_sees_it_waits_as_long_as_ever(tmp_path: Path) 
     )  # fmt: skip
 
     def seen(jump: str) -> tuple[timedelta, float]:
-        """How far it is off, and how far its monotonic clock is."""
+        """Offset of its wall clock, and of its monotonic clock in seconds."""
         clock.jump(jump)
         assert seeing.stdin and seeing.stdout
         print(file=seeing.stdin, flush=True)

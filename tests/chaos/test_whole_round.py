@@ -1,4 +1,4 @@
-"""One round of `make chaos` as it is: real database, broker and tracker, the real hour of one app."""
+"""One complete round of `make chaos`: real database, broker, and tracker, and the real hour of one app."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEED, NUMBER = 1, 3
 @pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_an_hour_that_lost_its_database_is_whole_afterwards(tmp_path: Path) -> None:
+def test_an_hour_that_lost_its_database_is_complete_afterwards(tmp_path: Path) -> None:
     [(_, outcome)] = outcomes_of(tmp_path, [NUMBER], SEED, only=["PostgreSQL crashed"])
     assert outcome.apps == ("machines",)
     assert not outcome.wrong

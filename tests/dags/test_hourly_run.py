@@ -1,7 +1,7 @@
-"""The hourly DAG in a real Airflow with real Spark jobs, one of which fails: the rest of the hour must go on.
+"""The hourly DAG in a real Airflow with real Spark jobs, one of which fails: the rest of the hour must continue.
 
-Of the fleet nothing answers, so that the Spark jobs are short; the failing app is one whose table refuses to be
-written. No secret of the config is in a log, nor among spark-submit's arguments.
+No source of the fleet responds, so the Spark jobs are short. The failing app is one whose table rejects inserts. No
+secret of the config is in a log or among the arguments of spark-submit.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ REFUSES = """
 
 
 class Place:
-    """Stands for the demo's fleet: a folder, and an environment whose spark-submit notes what it was asked for."""
+    """Replaces the fleet of the demo: a folder, and an environment whose spark-submit records its arguments."""
 
     def __init__(self, folder: Path, warehouse_url: str, programs: Path) -> None:
         self.folder = folder
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.listening: set[str] = set()
         self._environment = {
             CONFIG_ENV: str(folder / "streamwarden.yaml"),
-            # The server trusts who comes by its socket, whatever the password.
+            # The server trusts connections through its socket, whatever the password.
             WAREHOUSE_ENV: re.sub(r"//([^:@/]+)[^@/]*@", rf"//\1:{WAREHOUSE_PASSWORD}@", warehouse_url),
             **SECRETS,
             "AIRFLOW__CORE__MAX_TASK_RETRY_DELAY": "1",
@@ -68,12 +68,12 @@ class Place:
         return self._environment
 
     def say(self, line: str, /) -> None:
-        self.said.append(line)
+        self.lines.append(line)
         self.listening |= _listening()
 
     def states(self) -> dict[str, str]:
-        """State of each task, as it was told to the user."""
-        return {words[1]: words[0] for words in map(str.split, self.said) if "." in words[1] or words[1] in LAST}
+        """State of each task, as printed to the user."""
+        return {words[1]: words[0] for words in map(str.split, self.lines) if "." in words[1] or words[1] in LAST}
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def metadata_url() -> Iterator[str]:
 
 @pytest.fixture
 def noting_spark(tmp_path: Path) -> Path:
-    """A folder for PATH with a spark-submit that is the real one, and notes its arguments in `submitted` beside it."""
+    """A folder for PATH with a spark-submit that runs the real one and records its arguments in `submitted`."""
     folder = tmp_path / "bin"
     folder.mkdir()
     real = Path(sys.executable).with_name("spark-submit")
@@ -96,7 +96,7 @@ def noting_spark(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def refusing_table(warehouse: sa.Engine) -> Iterator[None]:
-    """While it lasts, a table of the failing app can't be written."""
+    """During the test, inserts into a table of the failing app fail."""
     with warehouse.begin() as connection:
         connection.exec_driver_sql(REFUSES)
     yield
@@ -127,7 +127,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
     submitted = [
         line.split(" --hour ")[0].split()[-1] for line in (noting_spark / "submitted").read_text().splitlines()
     ]
-    assert submitted == ["together", FAILING, FAILING, FAILING]  # what was loaded together isn't loaded again
+    assert submitted == ["together", FAILING, FAILING, FAILING]  # apps that were loaded together are not loaded again
     assert verdicts == {d.id: "blocked" if d.id in blocked else "evaluated" for d in detectors}
     assert _leaks(tmp_path, place) == []
     assert place.states() == {
@@ -143,17 +143,17 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
 
 
 def _leaks(folder: Path, place: Place) -> list[str]:
-    """Where a secret stands: in logs of Airflow, tasks and Spark, among arguments, in what the user is told."""
+    """Secrets found in logs of Airflow, tasks, and Spark, among arguments, and in the output to the user."""
     texts = {file: file.read_text(errors="replace") for file in [*folder.rglob("*.log"), folder / "bin" / "submitted"]}
-    assert any("attempt=" in str(file) for file in texts), "no log of a task was looked at"
+    assert any("attempt=" in str(file) for file in texts), "no log of a task was searched"
     assert "out of luck" in "".join(texts.values())
-    texts[Path("what was said")] = "\n".join(place.said)
+    texts[Path("output")] = "\n".join(place.lines)
     secrets = (*SECRETS.values(), WAREHOUSE_PASSWORD)
     return [f"{file}: {secret}" for file, text in texts.items() for secret in secrets if secret in text]
 
 
 def _listening() -> set[str]:
-    """Addresses at which Airflow's processes, their tasks and Spark accept connections."""
+    """Addresses at which processes of Airflow, their tasks, and Spark accept connections."""
     found: set[str] = set()
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):

@@ -19,11 +19,11 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import engine
 from streamwarden.tickets import reconcile
 
-from tests.plugins.tickets.story import DETECTORS, Story
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario
 
 
 class Inbox(MessageHandler):
-    """Keeps what was sent."""
+    """An SMTP handler that keeps the mails it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,12 +52,12 @@ def _report(day: str, dag: str = "daily_report") -> str:
     return str(task.function(day))
 
 
-def test_an_owner_has_a_report_too(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_owner_has_a_report(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _configure(tmp_path, monkeypatch, [])
-    story = Story(engine(warehouse_url))
-    story.judge(0, {"v1": "firing"}, owner="storage")
-    story.judge(0, {"g1": "firing"}, "consumer_group_lagging")
-    reconcile(story.engine, Config(), DETECTORS)
+    scenario = DeliveryScenario(engine(warehouse_url))
+    scenario.evaluate(0, {"v1": "firing"}, owner="storage")
+    scenario.evaluate(0, {"g1": "firing"}, "consumer_group_lagging")
+    reconcile(scenario.engine, Config(), DETECTORS)
     tasks: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / "daily_report.py"))
     assert tasks["owners"].function("2026-01-05") == ["storage"]
     path = Path(tasks["report_of"].function("storage", "2026-01-05"))
@@ -71,7 +71,9 @@ def _configure(folder: Path, monkeypatch: pytest.MonkeyPatch, mail_to: list[str]
     monkeypatch.setenv(CONFIG_ENV, str(folder / "streamwarden.yaml"))
 
 
-def test_without_recipients_it_is_a_file(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_recipients_the_report_is_a_file(
+    tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _configure(tmp_path, monkeypatch, [])
     path = Path(_report("2026-11-20"))
     assert path.is_relative_to(tmp_path / "reports")
@@ -81,7 +83,7 @@ def test_without_recipients_it_is_a_file(tmp_path: Path, warehouse_url: str, mon
 @pytest.mark.parametrize(
     ("dag", "file"), [("daily_report", "daily-2026-11-20.html"), ("weekly_report", "weekly-2026-W47.html")]
 )
-def test_recipients_get_it_by_mail_through_airflows_connection(
+def test_the_report_is_mailed_through_an_airflow_connection(
     dag: str, file: str, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox
 ) -> None:
     _configure(tmp_path, monkeypatch, ["team@example.com"])

@@ -1,4 +1,4 @@
-"""The broker helper that other tests stand on."""
+"""The broker that other tests use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from demo.broker import Broker, Cluster
 
 
 @pytest.mark.slow
-def test_a_broker_answers_on_free_ports_and_keeps_its_folder_over_a_restart(tmp_path: Path) -> None:
+def test_a_broker_runs_on_free_ports_and_keeps_its_data_over_a_restart(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
         assert httpx.get(f"{broker.jolokia_url}/version").json()["status"] == 200
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})

@@ -18,7 +18,7 @@ from spark_apps.models import ebs
 
 
 class Row(NamedTuple):
-    """One volume as AWS's tables have it; throughput in MiB/s, the bucket in I/Os or bytes."""
+    """One volume of the AWS tables; throughput in MiB/s, the bucket in I/Os or bytes."""
 
     volume_type: str
     size_gib: int
@@ -134,8 +134,8 @@ def test_what_counts_as_one_operation() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("volume_type", ["gp2", "gp3", "io1", "io2", "st1", "sc1"])
-def test_what_the_product_says_suffices_carries_the_load(module_warehouse: sa.Engine, volume_type: str) -> None:
-    """Of many loads: the volume that inventory.ebs_volume_with names serves them for ever, without a credit."""
+def test_a_volume_that_the_product_recommends_sustains_the_load(module_warehouse: sa.Engine, volume_type: str) -> None:
+    """The volume that inventory.ebs_volume_with returns sustains the load without credits, for many loads."""
     draws = np.random.default_rng(5)
     wanted = [(float(draws.integers(100, 90_000)), float(draws.integers(1, 2_500))) for _ in range(600)]
     ask = sa.text("select size_gib, iops, mib_s, suffices from inventory.ebs_volume_with(:type, :iops, :mib_s, :least)")

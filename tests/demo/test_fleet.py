@@ -44,7 +44,7 @@ def test_faults_are_named_one_by_one() -> None:
         parse_faults("ebs,disk")
 
 
-def test_a_port_that_is_none_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_port_is_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEMO_AWS_PORT", "0")
     assert Ports.from_environment().aws == 0
     monkeypatch.setenv("DEMO_AWS_PORT", "many")
@@ -52,7 +52,7 @@ def test_a_port_that_is_none_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
         Ports.from_environment()
 
 
-def test_near_the_end_of_an_hour_the_next_one_is_waited_for() -> None:
+def test_a_start_near_the_end_of_an_hour_waits_for_the_next() -> None:
     assert seconds_until_room(datetime(2026, 11, 21, 5, 55, 45, tzinfo=UTC), 255) == 0
     assert seconds_until_room(datetime(2026, 11, 21, 5, 55, 46, tzinfo=UTC), 255) == 254
 
@@ -72,7 +72,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def values(fleet: Fleet, topic: str) -> list[dict[str, Any]]:
-    """Everything that the topic holds now."""
+    """All records of the topic."""
     settings = {"bootstrap.servers": fleet.broker.bootstrap_servers, "group.id": "test", "enable.auto.commit": False}
     consumer = Consumer(settings)
     partitions = consumer.list_topics(topic).topics[topic].partitions
@@ -109,7 +109,7 @@ def test_the_truth_names_each_fault_where_it_was_injected(faulty: Fleet) -> None
 
 
 @pytest.mark.slow
-def test_schema_fault_leaves_both_kinds_of_values_in_the_changelog(faulty: Fleet) -> None:
+def test_the_schema_fault_leaves_old_and_new_values_in_the_changelog(faulty: Fleet) -> None:
     found = values(faulty, DRIFTING_TOPIC)
     whole = [value for value in found if isinstance(value["quantity"], int)]
     broken = [value for value in found if isinstance(value["quantity"], str)]
@@ -119,7 +119,7 @@ def test_schema_fault_leaves_both_kinds_of_values_in_the_changelog(faulty: Fleet
 
 
 @pytest.mark.slow
-def test_rogue_fault_reads_from_the_disk_and_belongs_to_no_group(faulty: Fleet) -> None:
+def test_the_rogue_consumer_reads_from_disk_without_a_group(faulty: Fleet) -> None:
     assert read_bytes_within(faulty, 5) > 5 * 20 * MIB
     measured = faulty.aws.world.volumes[BROKER_VOLUME_ID].measured
     assert sum(read for read, _ in measured.values()) > LOAD_SECONDS * 20 * MIB
@@ -130,7 +130,7 @@ def test_rogue_fault_reads_from_the_disk_and_belongs_to_no_group(faulty: Fleet) 
 
 
 @pytest.mark.slow
-def test_memory_fault_shows_in_the_jvms_own_figures(faulty: Fleet) -> None:
+def test_the_memory_fault_is_visible_in_the_jvm_metrics(faulty: Fleet) -> None:
     heap = jmx(faulty.app.jolokia_url, "java.lang:type=Memory/HeapMemoryUsage")
     assert heap["max"] > 3300 * MIB
     stores = jmx(faulty.app.jolokia_url, "kafka.streams:type=stream-state-metrics,*/block-cache-capacity")
@@ -177,7 +177,7 @@ def test_streamwardens_config_for_the_fleet_is_valid_and_its_secrets_private(
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_without_faults_nothing_is_injected_and_only_the_decoys_are_there(healthy: Fleet) -> None:
+def test_without_faults_there_are_only_decoys(healthy: Fleet) -> None:
     assert json.loads(healthy.truth_file.read_text()) == []
     found = values(healthy, DRIFTING_TOPIC)
     assert all(isinstance(value["quantity"], int) and value["address"]["postcode"] for value in found)
@@ -208,7 +208,7 @@ def test_one_folder_holds_one_fleet(healthy: Fleet) -> None:
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_a_part_that_dies_is_named(healthy: Fleet) -> None:
+def test_a_process_that_dies_is_named_in_the_error(healthy: Fleet) -> None:
     psutil.Process(healthy.clients["billing"].pid).kill()
     time.sleep(0.5)
     with pytest.raises(StreamwardenError, match=r"^billing ended with code -9"):
@@ -216,7 +216,7 @@ def test_a_part_that_dies_is_named(healthy: Fleet) -> None:
 
 
 def start_demo(folder: Path) -> subprocess.Popen[str]:
-    """`python -m demo --fleet-only` with its fleet up."""
+    """A running `python -m demo --fleet-only`."""
     ports = {f"DEMO_{name}_PORT": "0" for name in ("BROKER", "BROKER_JOLOKIA", "APP_JOLOKIA", "AWS", "TRACKER")}
     command = [sys.executable, "-m", "demo", "--fleet-only", "--faults", "none", "--folder", str(folder)]
     demo = subprocess.Popen(
@@ -231,7 +231,7 @@ def start_demo(folder: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_sigterm_stops_everything_and_a_killed_demos_remains_are_ended_by_the_next(tmp_path: Path) -> None:
+def test_sigterm_stops_all_processes_and_the_next_start_ends_those_of_a_killed_demo(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     if seconds_until_room(now, 300):
         pytest.skip("the demo would wait for the next clock hour")

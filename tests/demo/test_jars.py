@@ -1,4 +1,4 @@
-"""Jar sets: fetched once, only as locked, and every trouble is one clear line."""
+"""Jar sets: fetched once, only as locked; every error is one line."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_no_network_is_one_line_that_names_the_set_and_the_way_out(jars: JarSet,
     assert "\n" not in str(caught.value)
 
 
-def test_a_wrong_java_home_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_java_home_is_a_one_line_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(StreamwardenError, match="install a JDK 17 or newer, or correct JAVA_HOME"):
         java()

@@ -1,4 +1,4 @@
-"""Child processes and ports: nothing is left behind, and a taken port is one clear line."""
+"""Child processes and ports: no process is left behind, and a port in use is a one-line error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IGNORE = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); pr
 DEAF = [sys.executable, "-c", IGNORE]
 
 
-def test_a_taken_port_names_itself_its_use_and_the_way_out() -> None:
+def test_a_port_in_use_is_named_with_its_purpose_and_the_action() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -39,7 +39,7 @@ def test_a_process_is_gone_after_its_context_even_if_it_ignores_sigterm(tmp_path
     assert not process.pid_file.exists()
 
 
-def test_a_process_that_ends_shows_the_telling_line_of_its_log(tmp_path: Path) -> None:
+def test_a_process_that_ends_shows_the_error_line_of_its_log(tmp_path: Path) -> None:
     crash = [sys.executable, "-c", "print('fine'); raise ValueError('no such topic')"]
     with (
         Process("crasher", crash, tmp_path) as process,
@@ -65,7 +65,7 @@ def test_a_killed_supervisors_child_is_ended_but_a_reused_pid_is_not(tmp_path: P
     assert not broken.exists()
 
 
-def test_a_free_port_is_none_that_somebody_listens_on_or_a_connection_may_be_given(
+def test_a_free_port_is_not_in_use_and_not_ephemeral(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:

@@ -26,21 +26,21 @@ def ticket(detector: str, resource_name: str, opened_at: datetime = START, text:
     return Ticket("http://127.0.0.1/issue1", "title", detector, resource_name, opened_at, text)
 
 
-def test_an_incident_is_found_by_one_ticket_that_names_what_follows() -> None:
+def test_an_incident_is_found_by_one_ticket_that_names_its_effects() -> None:
     whole = ticket(CHAIN.detector, "vol-3", text="Downstream effects (1)\n  - Log flush\n    latency: shop/3. 5 %")
     assert score([CHAIN], [whole], START).is_perfect
 
 
-def test_an_effect_with_a_ticket_of_its_own_is_false_and_one_that_is_not_named_is_missed() -> None:
+def test_an_effect_with_its_own_ticket_is_false_and_an_unnamed_effect_is_missed() -> None:
     alone = [ticket(CHAIN.detector, "vol-3"), ticket("log_flush_slow", "shop/3")]
     assert str(score([CHAIN], alone, START)) == "0 of 1 incident in exactly one ticket, 1 false"
 
 
-def test_two_tickets_about_one_fault_are_no_find() -> None:
+def test_two_tickets_for_one_fault_do_not_count_as_found() -> None:
     assert score([MEMORY], [ticket("app_memory_heavy", "orders")] * 2, START).missed == (MEMORY,)
 
 
-def test_everything_found_and_nothing_else() -> None:
+def test_all_faults_found_without_false_tickets_is_perfect() -> None:
     tickets = [ticket("app_memory_heavy", "demo/orders"), ticket(SCHEMA.detector, SCHEMA.resource)]
     result = score([MEMORY, SCHEMA], tickets, START)
     assert str(result) == "2 of 2 incidents in exactly one ticket each, 0 false"
@@ -57,13 +57,13 @@ def test_a_ticket_without_detector_is_false() -> None:
     assert str(score([], [ticket("", "")], START)) == "0 of 0 incidents in exactly one ticket each, 1 false"
 
 
-def test_what_an_earlier_run_left_open_counts_as_found_but_never_as_false() -> None:
+def test_an_open_ticket_of_an_earlier_run_counts_as_found_but_not_as_false() -> None:
     earlier = START - timedelta(hours=1)
     tickets = [ticket("app_memory_heavy", "orders", earlier), ticket("consumer_rogue", "vol-1", earlier)]
     assert str(score([MEMORY], tickets, START)) == "1 of 1 incident in exactly one ticket, 0 false"
 
 
-def test_open_tickets_are_read_from_the_tracker_and_resolved_ones_are_not(tracker: tuple[str, Path]) -> None:
+def test_only_open_tickets_are_read_from_the_tracker(tracker: tuple[str, Path]) -> None:
     url, folder = tracker
     user = ("streamwarden", credentials(folder)["streamwarden"])
     headers = {"X-Requested-With": "rest", "Origin": url, "Referer": f"{url}/"}
@@ -79,7 +79,7 @@ def test_open_tickets_are_read_from_the_tracker_and_resolved_ones_are_not(tracke
         assert not [one for one in open_tickets(url, *user) if one.title == "<script> é"]
 
 
-def test_the_trackers_passwords_are_for_their_owner_only(tracker: tuple[str, Path]) -> None:
+def test_the_passwords_of_the_tracker_are_only_readable_by_the_owner(tracker: tuple[str, Path]) -> None:
     url, folder = tracker
     assert stat.S_IMODE((folder / "credentials.json").stat().st_mode) == 0o600
     assert credentials(folder).keys() == {"admin", "streamwarden"}
@@ -88,7 +88,7 @@ def test_the_trackers_passwords_are_for_their_owner_only(tracker: tuple[str, Pat
         open_tickets(url, "streamwarden", "wrong")
 
 
-def test_a_tracker_that_is_down_is_one_clear_line() -> None:
+def test_an_unreachable_tracker_is_a_one_line_error() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(StreamwardenError, match=f"^the tracker at {url} cannot be read: "):
         open_tickets(url, "streamwarden", "any")

@@ -1,4 +1,4 @@
-"""The demo's end: PostgreSQL is stopped last, and only if the demo started it. Fleet and Airflow are stubs."""
+"""End of the demo: PostgreSQL is stopped last, and only if the demo started it. Fleet and Airflow are stubs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ typer.run(program.main)
 
 @pytest.fixture(scope="module")
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where a server may run; none does."""
+    """A data folder without a running server; one is stopped at the end."""
     folder = tmp_path_factory.mktemp("demo") / "postgres"
     yield folder
     stop_server(folder)
@@ -72,7 +72,7 @@ def _demo(data_folder: Path, **environment: str) -> subprocess.CompletedProcess[
 
 @pytest.mark.slow
 @pytest.mark.parametrize("once", ["1", "0"])
-def test_the_server_that_it_started_is_stopped_last(data_folder: Path, once: str) -> None:
+def test_a_server_that_the_demo_started_is_stopped_last(data_folder: Path, once: str) -> None:
     done = _demo(data_folder, ONCE=once)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Airflow goes, PostgreSQL runs: True\nFleet goes, PostgreSQL runs: True\n" in done.stdout
@@ -81,7 +81,7 @@ def test_the_server_that_it_started_is_stopped_last(data_folder: Path, once: str
 
 
 @pytest.mark.slow
-def test_a_server_that_ran_before_stays(data_folder: Path) -> None:
+def test_a_server_that_was_already_running_is_not_stopped(data_folder: Path) -> None:
     server_url(data_folder)
     done = _demo(data_folder)
     assert (done.returncode, done.stderr) == (0, "")
@@ -91,7 +91,7 @@ def test_a_server_that_ran_before_stays(data_folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_beside_a_warehouse_of_ones_own_it_is_left_alone(data_folder: Path) -> None:
+def test_with_another_warehouse_the_server_is_not_stopped(data_folder: Path) -> None:
     done = _demo(data_folder, **{WAREHOUSE_ENV: "postgresql://h/d"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "Ctrl-C stops everything but PostgreSQL.\n" in done.stdout

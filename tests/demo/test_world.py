@@ -1,4 +1,4 @@
-"""The modelled world: credit buckets, caps, instance limits, measured figures and what each volume sends."""
+"""The modeled world: credit buckets, caps, instance limits, measured values, and metrics of each volume."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -51,7 +51,7 @@ def read(world: World, name: str, resource_name: str = "vol-1", start: datetime 
     return None if found is None else found[1]
 
 
-def test_unknown_types_are_one_clear_line():
+def test_unknown_types_are_one_line_errors():
     with pytest.raises(ValueError, match="volume type 'gp9' is unknown: use gp2"):
         volume_limits("gp9", 1, None, None)
     with pytest.raises(ValueError, match=r"instance type 'm5\.huge' is unknown"):
@@ -138,7 +138,7 @@ def test_micro_bursts_hide_in_the_average_but_not_in_idle_time():
     assert read(world, "VolumeIOPSExceededCheck").min() == 1
 
 
-def test_any_minute_gives_the_same_answer_whatever_was_asked_before():
+def test_a_minute_is_the_same_in_any_order_of_queries():
     forwards, backwards = make_world(), make_world()
     for world in (forwards, backwards):
         add(world, load=LoadModel(200, 200, noise=0.4), created_at=NOW - timedelta(days=6))
@@ -190,7 +190,7 @@ def test_memory_is_measured_against_the_instance():
     assert 50 < used[1] < 60
 
 
-def test_only_what_exists_is_sent():
+def test_only_existing_volumes_have_metrics():
     world = make_world()
     add(world, "vol-2", "gp2", created_at=HOUR + timedelta(minutes=5))
     add(world, "vol-3", "gp3")
@@ -224,7 +224,7 @@ def test_detached_deleted_stalled_and_silent_minutes():
     assert read(world, "VolumeQueueLength", "vol-4")[10] >= 32
 
 
-def test_what_is_slow_keeps_all_requests_waiting_and_no_check_says_so():
+def test_a_slow_volume_queues_requests_without_a_failed_check():
     world = make_world()
     add(world, volume_type="gp3", load=LoadModel(900, 0, concurrency=32, **STEADY))
     at = HOUR + timedelta(minutes=10)
@@ -257,7 +257,7 @@ def test_basic_monitoring_sends_one_point_in_five_minutes():
 
 
 @pytest.mark.parametrize("faults", [set(), {"ebs"}])
-def test_the_demo_has_one_starving_volume_at_most(faults):
+def test_the_demo_has_at_most_one_starved_volume(faults):
     world = demo_world(faults, lambda: NOW)
     place = (DEMO_ACCOUNT, DEMO_REGION)
     lowest = {}
@@ -285,7 +285,7 @@ def test_the_demo_has_one_starving_volume_at_most(faults):
     assert len(world.volumes) == 6
 
 
-def test_one_brokers_volume_of_the_chain_is_held_back_and_slow_for_what_waits():
+def test_one_volume_of_the_chain_is_throttled_and_has_a_queue():
     world, place = chain_world(lambda: NOW), (DEMO_ACCOUNT, DEMO_REGION)
     for node, (_, volume_id) in CHAIN_BROKERS.items():
         starves = node == STARVED_NODE

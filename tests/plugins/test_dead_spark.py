@@ -1,4 +1,4 @@
-"""Spark's JVM dies in the middle of an hour: what was gathered is judged and filed, the rest is told in a line."""
+"""The JVM of Spark dies in the middle of an hour: gathered tables are still evaluated; the failure is one line."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ HOUR = "2026-11-19T08:00"
 
 @pytest.fixture
 def silent_broker() -> Iterator[str]:
-    """Address of a JVM that takes a connection and never answers, so that its app is at work for a minute."""
+    """URL of a JVM that accepts connections and never responds, so that its app runs for a minute."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/jolokia"
 
 
-def test_the_hour_goes_on_with_what_was_gathered(
+def test_the_hour_continues_with_the_gathered_tables(
     tmp_path: Path, warehouse: sa.Engine, warehouse_url: str, silent_broker: str
 ) -> None:
     config = {
@@ -52,15 +52,15 @@ def test_the_hour_goes_on_with_what_was_gathered(
         text=True,
     )
     assert run.stdout
-    said = []
+    lines = []
     for line in run.stdout:
-        said.append(line)
+        lines.append(line)
         if "gather ebs_volumes" in line:
             (java,) = (child for child in psutil.Process(run.pid).children(recursive=True) if child.name() == "java")
             java.kill()
             break
     rest, errors = run.communicate(timeout=120)
-    output = "".join(said) + rest
+    output = "".join(lines) + rest
     assert run.returncode == 1
     assert "Traceback" not in output + errors
     assert "Spark's JVM has ended" in next(line for line in output.splitlines() if "fail  gather brokers" in line)
@@ -69,14 +69,14 @@ def test_the_hour_goes_on_with_what_was_gathered(
     assert errors.strip().splitlines()[-1].startswith("streamwarden: the hour is incomplete")
     with warehouse.connect() as connection:
         loads = connection.execute(sa.text("select app, status from detect.load")).tuples().all()
-        judged = connection.execute(sa.text("select detector, status from detect.detector_run")).tuples().all()
+        runs = connection.execute(sa.text("select detector, status from detect.detector_run")).tuples().all()
     assert dict(loads) == {"ebs_volumes": "loaded", "brokers": "failed"}
-    assert dict(judged)["ebs_volume_starving"] == "evaluated"
-    assert dict(judged)["controllers_missing"] == "blocked"
+    assert dict(runs)["ebs_volume_starving"] == "evaluated"
+    assert dict(runs)["controllers_missing"] == "blocked"
 
 
 def _this_hour() -> str:
-    """JVMs know only the present: an earlier hour wouldn't ask them. CloudWatch knows nothing of its first minute."""
+    """The current hour, after its first minute: JVMs are only read for the present, CloudWatch has no earlier data."""
     while (now := datetime.now(UTC)).minute == 0:
         time.sleep(1)
     return f"{now:%Y-%m-%dT%H:00}"

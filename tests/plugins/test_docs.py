@@ -1,4 +1,4 @@
-"""The generated pages are what their sources say now, and name what they should."""
+"""The generated pages match their sources and are complete."""
 
 import shutil
 from pathlib import Path
@@ -29,8 +29,8 @@ def test_the_dictionary_and_the_reference_are_complete() -> None:
     assert "| `inventory.ebs_usd_per_month(of_region text, " in made["warehouse.md"]
 
 
-def test_the_dictionary_has_the_last_word_of_the_migrations() -> None:
-    """0018 corrected what 0001 said of this column."""
+def test_the_dictionary_has_the_newest_comment_of_a_column() -> None:
+    """A later migration replaces the comment of this column."""
     assert (
         "| `protocol` | text | classic, consumer (KIP-848) or streams (KIP-1071: its members" in pages()["warehouse.md"]
     )

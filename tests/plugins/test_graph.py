@@ -1,4 +1,4 @@
-"""The graph of the hour: from what detectors read to what their subject waits for."""
+"""The graph of the hour: a subject waits for the apps that write the tables of its detectors."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
         "causes": {*gathered, "evaluate.storage", "evaluate.brokers"},
         "tickets": {*gathered, "evaluate.storage", "evaluate.brokers", "causes"},
     }
-    # What mostly waits begins before what computes.
+    # Apps that mostly wait start before apps that compute.
     assert list(graph)[:2] == ["gather.brokers", "gather.jvm_apps"]
 
 
-def test_apps_that_are_left_out_are_not_waited_for() -> None:
+def test_no_step_waits_for_an_app_that_is_not_run() -> None:
     graph = hour_graph([a_detector("brokers", "metrics.broker_hourly", "metrics.volume_hourly")], ["ebs_volumes"])
     assert graph["evaluate.brokers"] == {"gather.ebs_volumes"}
     assert "gather.brokers" not in graph

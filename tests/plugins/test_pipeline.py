@@ -1,4 +1,4 @@
-"""The hour in one process, as far as it is told to whoever runs it; the apps themselves have their own tests."""
+"""The hour in one process: its steps, output, and failures. The apps have their own tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GAPS = [
 ]
 
 
-def test_a_run_ends_with_what_could_not_be_had(
+def test_a_run_ends_with_a_list_of_missing_data(
     warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "s.yaml").write_text("tickets: {trackers: {}}\n")
@@ -44,15 +44,15 @@ def test_a_run_ends_with_what_could_not_be_had(
                 ),
                 {"hour": HOUR, "source": source, "resource_name": resource_name, "message": message},
             )
-    said = CliRunner().invoke(app, ["run", "--hour", f"{HOUR:%Y-%m-%dT%H:%M}"]).output.splitlines()
-    said = said[said.index("Missing data of this hour:") :]
-    assert said[1] == "  jmx: app 0, app 1, app 2 and 2 more: a JVM only knows the present."
-    assert "  kafka_groups, kafka_topics: demo: no broker answers." in said
-    assert said[-1] == "  and 3 more, in the view coverage_gaps (`streamwarden warehouse psql`)."
+    lines = CliRunner().invoke(app, ["run", "--hour", f"{HOUR:%Y-%m-%dT%H:%M}"]).output.splitlines()
+    lines = lines[lines.index("Missing data of this hour:") :]
+    assert lines[1] == "  jmx: app 0, app 1, app 2 and 2 more: a JVM only knows the present."
+    assert "  kafka_groups, kafka_topics: demo: no broker answers." in lines
+    assert lines[-1] == "  and 3 more, in the view coverage_gaps (`streamwarden warehouse psql`)."
 
 
 @pytest.mark.parametrize("command", [["run", "--hour", "2026-11-19T08:00"], ["tickets", "list"], ["report"]])
-def test_nothing_begins_while_a_migration_is_due(
+def test_no_command_runs_while_a_migration_is_due(
     warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     (tmp_path / "s.yaml").write_text("tickets: {trackers: {}}\n")
@@ -67,14 +67,14 @@ def test_nothing_begins_while_a_migration_is_due(
         assert connection.execute(known).scalar_one() == ""
 
 
-def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_tables(
+def test_apps_run_in_parallel_and_a_failed_one_blocks_only_readers_of_its_tables(
     warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = threading.Barrier(2, timeout=20)
 
     def run_app(_: object, name: str, hour: datetime) -> dict[str, int]:
         if name in ("brokers", "jvm_apps"):
-            together.wait()  # each waits until the other has begun
+            together.wait()  # each waits until the other one has started
         if name == "state_stores":
             raise StreamwardenError("out of luck")
         with warehouse.begin() as connection:
@@ -88,20 +88,20 @@ def test_apps_run_at_the_same_time_and_a_failure_blocks_only_who_reads_its_table
         return {"a.table": 3}
 
     monkeypatch.setattr(pipeline._Spark, "run_app", run_app)
-    told: list[tuple[str, str, bool]] = []
-    run = pipeline.run_hour(Config(), HOUR, [], lambda *line: told.append(line))
+    progress: list[tuple[str, str, bool]] = []
+    run = pipeline.run_hour(Config(), HOUR, [], lambda *line: progress.append(line))
     statuses = {detector_run.detector: detector_run.status for detector_run in run.detector_runs}
     assert statuses.pop("state_store_schema_drift") == "blocked", run.detector_runs
     assert set(statuses.values()) == {"evaluated"}
     assert run.failed == {"gather.state_stores": "out of luck"}
-    assert ("gather state_stores", "out of luck", False) in told
-    assert ("gather brokers", "3 rows", True) in told
-    assert told[-1][0] == "tickets" and told[-1][2]
+    assert ("gather state_stores", "out of luck", False) in progress
+    assert ("gather brokers", "3 rows", True) in progress
+    assert progress[-1][0] == "tickets" and progress[-1][2]
     assert not run.ok
 
 
 def _loads(warehouse: sa.Engine, failing: str = "") -> Callable[[object, str, datetime], dict[str, int]]:
-    """In the place of Spark: each app but the failing one is loaded, without a row."""
+    """A replacement of Spark: every app except `failing` is loaded, without rows."""
 
     def run_app(_: object, name: str, hour: datetime) -> dict[str, int]:
         if name == failing:
@@ -122,7 +122,7 @@ def _loads(warehouse: sa.Engine, failing: str = "") -> Callable[[object, str, da
     return run_app
 
 
-def test_a_run_of_one_app_says_nothing_of_the_others_and_is_no_failure(
+def test_a_run_of_one_app_reports_no_other_app_and_succeeds(
     warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "s.yaml").write_text("kafka: [{name: c, bootstrap_servers: 'b:1'}]\ntickets: {trackers: {}}\n")
@@ -144,19 +144,19 @@ def test_a_run_of_one_app_says_nothing_of_the_others_and_is_no_failure(
     assert ran.exit_code != 0 and "out of luck" in ran.output
 
 
-def test_what_is_not_configured_is_one_line_and_no_failure(
+def test_an_unconfigured_source_is_one_line_and_no_failure(
     warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline._Spark, "run_app", _loads(warehouse))
     config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "b:1"}]})
-    told: list[tuple[str, str, bool]] = []
-    run = pipeline.run_hour(config, HOUR, [], lambda *line: told.append(line))
-    assert run.ok and all(went_well for _, _, went_well in told)
+    progress: list[tuple[str, str, bool]] = []
+    run = pipeline.run_hour(config, HOUR, [], lambda *line: progress.append(line))
+    assert run.ok and all(went_well for _, _, went_well in progress)
     unasked = {name for name, one in APPS.items() if "kafka" not in one.sections}
     silent = [d for d in load_detectors().values() if d.apps and {*d.apps} <= unasked]
     of_aws = {d.id for d in silent if "aws" in APPS[d.apps[0]].sections}
-    assert of_aws and not {f"evaluate {id_}" for id_ in of_aws} & {step for step, _, _ in told}
-    said = [what for step, what, _ in told if step == "evaluate"]
+    assert of_aws and not {f"evaluate {id_}" for id_ in of_aws} & {step for step, _, _ in progress}
+    said = [what for step, what, _ in progress if step == "evaluate"]
     assert [what for what in said if "AWS" in what] == [
         f"no AWS account configured: {len(of_aws)} detectors not evaluated"
     ]
@@ -168,10 +168,10 @@ def test_a_detector_that_fails_does_not_stop_those_after_it(warehouse: sa.Engine
     said = replace(good, id="said", sql="select 'healthy' as reason, 'c' as cluster where :hour is not null")
     no_text = {"where": {"cluster": "c"}, "off": True, "why": "PostgreSQL's text holds no \0"}
     config = Config.model_validate({"detectors": {"said": {"except": [no_text]}}})
-    told: list[str] = []
+    progress: list[str] = []
     detector_runs = pipeline.evaluate_detectors(
-        warehouse, [bad, said, good], HOUR, config, lambda step, *_: told.append(step)
+        warehouse, [bad, said, good], HOUR, config, lambda step, *_: progress.append(step)
     )
     assert [detector_run.status for detector_run in detector_runs] == ["failed", "failed", "evaluated"]
     assert "NUL" in str(detector_runs[1].message)
-    assert told == ["evaluate bad", "evaluate said", "evaluate controllers_missing"]
+    assert progress == ["evaluate bad", "evaluate said", "evaluate controllers_missing"]

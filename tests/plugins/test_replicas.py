@@ -1,4 +1,4 @@
-"""Where the replicas go that topics lack."""
+"""Placement of missing replicas of topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def replicas(of: Placed) -> list[tuple[int, ...]]:
     return [one.replicas for one in of.placements]
 
 
-def test_a_lone_replica_gets_others_in_other_racks_and_no_more_than_there_are_brokers() -> None:
+def test_a_single_replica_gets_others_in_other_racks_up_to_the_number_of_brokers() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "c"}
     brokers = [broker(number, rack=rack) for number, rack in racks.items()]
     made = placed("one replica", brokers, partition(0, 1), partition(1, 3))
@@ -27,7 +27,7 @@ def test_a_lone_replica_gets_others_in_other_racks_and_no_more_than_there_are_br
     assert replicas(placed("one replica", brokers[:2], partition(0, 1))) == [(1, 2)]
 
 
-def test_new_replicas_of_a_topic_are_spread_and_go_where_there_is_room() -> None:
+def test_new_replicas_are_spread_over_brokers_with_free_space() -> None:
     brokers = [broker(number) for number in (1, 2, 3, 4)]
     made = placed("one replica", brokers, *(partition(n, 1) for n in range(6)), wanted=2)
     assert sorted(each[1] for each in replicas(made)) == [2, 2, 3, 3, 4, 4]
@@ -38,7 +38,7 @@ def test_new_replicas_of_a_topic_are_spread_and_go_where_there_is_room() -> None
     assert (replicas(made), made.unplaceable) == ([(1, 2)], 2)
 
 
-def test_of_replicas_in_one_rack_a_follower_goes_to_another_rack_or_stays() -> None:
+def test_a_follower_in_the_same_rack_moves_to_another_rack_or_stays() -> None:
     brokers = [broker(1, rack="a"), broker(2, rack="a"), broker(3, rack="b"), broker(4, rack=None)]
     made = placed("one rack", brokers, partition(0, 2, 1), partition(1, 1, 3), partition(2, 1, 4))
     assert replicas(made) == [(2, 3)]
@@ -46,7 +46,7 @@ def test_of_replicas_in_one_rack_a_follower_goes_to_another_rack_or_stays() -> N
     assert (made.placements, made.unplaceable) == ([], 1)
 
 
-def test_what_lies_on_a_parked_broker_goes_and_what_is_moved_already_waits() -> None:
+def test_replicas_on_a_parked_broker_move_unless_a_reassignment_is_running() -> None:
     brokers = [broker(1), broker(2), broker(9, barred_because="parked")]
     made = placed(
         "on a parked broker", brokers, partition(0, 9, 1), partition(1, 1, 2), partition(2, 1, 9, may_move=False)

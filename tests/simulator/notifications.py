@@ -23,7 +23,7 @@ from streamwarden.detectors import Finding
 from streamwarden.detectors.evaluate import store_findings
 from streamwarden.tickets import deliver, reconcile
 
-from tests.plugins.tickets.story import MemorySink
+from tests.plugins.tickets.scenario import MemorySink
 from tests.simulator.bench import Bench
 from tests.simulator.incidents import CONFIG, DETECTORS, Cluster, Symptom, World, _at, _empty, _found, insert_many
 from tests.simulator.scenario import STANDARD, Scenario

@@ -1,11 +1,11 @@
-"""URLs as people may see them."""
+"""URLs and texts without credentials."""
 
 import pytest
 from streamwarden.base.addresses import address_of, masked
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("rmi://reader:se/sa@me@h:9999/jmxrmi answers", "rmi://h:9999/jmxrmi answers"),
         ("no http://t@h/a?token=secret#f, and https://u:p@g/", "no http://h/a and https://g/"),
@@ -14,8 +14,8 @@ from streamwarden.base.addresses import address_of, masked
         ("ask ops@example.com about http://h/x", "ask ops@example.com about http://h/x"),
     ],
 )
-def test_a_text_is_shown_without_credentials(text: str, told: str) -> None:
-    assert masked(text) == told
+def test_a_text_is_shown_without_credentials(text: str, expected: str) -> None:
+    assert masked(text) == expected
 
 
 def test_an_address_is_shown_without_credentials() -> None:

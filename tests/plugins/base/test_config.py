@@ -1,4 +1,4 @@
-"""The config file: good files load, every mistake is one line with file, key and reason, secrets stay out of it."""
+"""The config file: valid files load; every error is one line with file, key, and reason, and without secrets."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -30,17 +30,17 @@ def test_the_example_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "'k'" not in repr(config.tickets)
 
 
-def test_only_what_begins_with_a_caret_is_a_pattern(tmp_path: Path) -> None:
+def test_an_owner_is_a_pattern_only_if_it_begins_with_a_caret(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, "tickets: {routes: [{owner: 'team (a', to: [console]}]}"))
     (route,) = config.tickets.routes
     assert route.matches("team (a", "critical", None) and not route.matches("team (ab", "critical", None)
 
 
-def test_an_empty_file_is_a_config(tmp_path: Path) -> None:
+def test_an_empty_file_is_a_valid_config(tmp_path: Path) -> None:
     assert load_config(write(tmp_path, "")).tickets.trackers == {}
 
 
-def test_only_true_and_false_are_truth_values(tmp_path: Path) -> None:
+def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
     text = """
         kafka: [{name: no, bootstrap_servers: on, client: {yes: off, 'n': y}}]
         detectors:
@@ -61,7 +61,7 @@ def test_only_true_and_false_are_truth_values(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("warehouse: {data_folder: true}", "warehouse.data_folder: Input is not a valid path"),
         ("detectors: {x: {except: [{where: {owner: true}, off: true, why: w}]}}", "write it in quotes (value: True)"),
@@ -172,12 +172,12 @@ def test_only_true_and_false_are_truth_values(tmp_path: Path) -> None:
         ("ui_url: ${NOT_SET_ANYWHERE}", "ui_url: environment variable NOT_SET_ANYWHERE is not set"),
     ],
 )
-def test_a_mistake_is_one_line(tmp_path: Path, text: str, told: str) -> None:
+def test_an_error_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
     file = write(tmp_path, text)
     with pytest.raises(StreamwardenError) as error:
         load_config(file)
     assert str(error.value).startswith(str(file))
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
@@ -195,7 +195,7 @@ def test_a_mistake_is_one_line(tmp_path: Path, text: str, told: str) -> None:
     "url",
     ["javascript:alert(1)", "file:///etc/passwd", "mysql://u:hunter2@h/x", "//u:hunter2@h", "u:hunter2@h", "http:///x"],
 )
-def test_what_is_no_address_is_refused(tmp_path: Path, text: str, url: str) -> None:
+def test_an_invalid_url_is_refused(tmp_path: Path, text: str, url: str) -> None:
     with pytest.raises(StreamwardenError, match=r"url: must be(gin| an address that begins) with ") as error:
         load_config(write(tmp_path, text.replace("URL", url)))
     assert "hunter2" not in str(error.value)
@@ -204,7 +204,7 @@ def test_what_is_no_address_is_refused(tmp_path: Path, text: str, url: str) -> N
 @pytest.mark.parametrize(
     "text", ["ui_url: 'https://u:hunter2@h'", "tickets: {trackers: {a: {kind: roundup, url: 'http://hunter2@h'}}}"]
 )
-def test_a_password_does_not_stand_in_an_address(tmp_path: Path, text: str) -> None:
+def test_a_password_in_a_url_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(StreamwardenError, match="set them as `user` and `password`") as error:
         load_config(write(tmp_path, text))
     assert "hunter2" not in str(error.value)
@@ -213,7 +213,7 @@ def test_a_password_does_not_stand_in_an_address(tmp_path: Path, text: str) -> N
 @pytest.mark.parametrize(
     "url", ["postgresql://u:p@h1:5432,h2:5432/d?sslmode=require", "postgres:///d?host=/run/postgresql"]
 )
-def test_the_warehouse_is_any_postgresql(tmp_path: Path, url: str) -> None:
+def test_the_warehouse_accepts_any_postgresql_url(tmp_path: Path, url: str) -> None:
     assert load_config(write(tmp_path, f"warehouse: {{url: '{url}'}}")).warehouse.url == url
 
 
@@ -223,25 +223,25 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (BOMB, ": line 1: more than 500,000 keys and values with aliases (*name) expanded."),
         ("a: &a [*a]", ": line 1: more than 500,000 keys and values"),
         ("a: &a {b: *a}", ": line 1: more than 500,000 keys and values"),
         ("[" * 5000, ": not YAML: the file is nested too deeply"),
     ],
-    ids=["bomb", "list that holds itself", "mapping that holds itself", "deep"],
+    ids=["bomb", "list that contains itself", "mapping that contains itself", "deep"],
 )
 @pytest.mark.timeout(20)
-def test_what_grows_without_end_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_a_file_that_expands_without_limit_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(StreamwardenError) as error:
         load_config(write(tmp_path, text))
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("key", "most"),
+    ("key", "maximum"),
     [
         ("warehouse.sample_retention_days", 36_500),
         ("warehouse.fact_retention_days", 36_500),
@@ -254,11 +254,13 @@ def test_what_grows_without_end_is_refused(tmp_path: Path, text: str, told: str)
         ("tickets.max_new_per_run", 10_000),
     ],
 )
-def test_times_and_counts_have_an_end(tmp_path: Path, key: str, most: int) -> None:
+def test_times_and_counts_have_a_maximum(tmp_path: Path, key: str, maximum: int) -> None:
     section, *rest = key.split(".")
     text = f"{section}: {{{': {'.join(rest)}: %s{'}' * len(rest)}"
-    load_config(write(tmp_path, text % most))
-    with pytest.raises(StreamwardenError, match=rf"{key}: Input should be less than or equal to {most} \(value: 99999"):
+    load_config(write(tmp_path, text % maximum))
+    with pytest.raises(
+        StreamwardenError, match=rf"{key}: Input should be less than or equal to {maximum} \(value: 99999"
+    ):
         load_config(write(tmp_path, text % 99999999999))
 
 
@@ -272,19 +274,19 @@ def test_times_and_counts_have_an_end(tmp_path: Path, key: str, most: int) -> No
         "(?!x)a",
     ],
 )
-def test_what_postgresql_runs_is_a_pattern(tmp_path: Path, pattern: str) -> None:
+def test_a_pattern_is_a_regular_expression_of_postgresql(tmp_path: Path, pattern: str) -> None:
     text = f"owners: [{{key_pattern: '{pattern}', owner: a}}]"
     assert load_config(write(tmp_path, text)).owners[0].owner == "a"
 
 
-def test_a_machine_may_be_told_of_where_its_jvm_is(tmp_path: Path) -> None:
+def test_a_host_may_have_several_endpoints_at_one_url(tmp_path: Path) -> None:
     node = "{role: node, cluster: c, protocol: prometheus, url: 'http://h:1/x'}"
     api = "role: broker, cluster: c, protocol: prometheus_api, url: 'http://p'"
     jvms = f"{JVM}, {node}, {{{api}, match: 'i=\"1\"'}}, {{{api}, match: 'i=\"2\"'}}"
     assert len(load_config(write(tmp_path, f"{CLUSTER}\njmx: [{jvms}]")).jmx) == 4
 
 
-def test_aliases_are_fine(tmp_path: Path) -> None:
+def test_yaml_aliases_are_accepted(tmp_path: Path) -> None:
     text = """
         kafka:
           - {name: a, bootstrap_servers: a, client: &secured {security.protocol: SSL, client.id: one}}
@@ -294,7 +296,7 @@ def test_aliases_are_fine(tmp_path: Path) -> None:
     assert clusters[1].client == {"security.protocol": "SSL", "client.id": "two"}
 
 
-def test_a_mistake_shows_what_is_written_not_what_the_environment_holds(
+def test_an_error_shows_the_text_of_the_file_not_the_environment_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACKER_PASSWORD", "hunter2")
@@ -303,7 +305,7 @@ def test_a_mistake_shows_what_is_written_not_what_the_environment_holds(
     assert str(error.value).endswith("(value: '${TRACKER_PASSWORD}')")
 
 
-def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(StreamwardenError, match=r": cannot be read: Is a directory\.$"):
         load_config(tmp_path)
     (tmp_path / "latin.yaml").write_bytes("ui_url: größe".encode("latin-1"))
@@ -311,7 +313,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
         load_config(tmp_path / "latin.yaml")
 
 
-def test_a_bad_secret_is_not_shown(tmp_path: Path) -> None:
+def test_an_invalid_secret_is_not_shown(tmp_path: Path) -> None:
     file = write(
         tmp_path,
         "tickets: {trackers: {a: {kind: roundup, url: 'https://u', password: [hunter2]}}}\n"
@@ -322,6 +324,6 @@ def test_a_bad_secret_is_not_shown(tmp_path: Path) -> None:
     assert "hunter2" not in str(error.value)
 
 
-def test_no_file_says_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_with_the_action(tmp_path: Path) -> None:
     with pytest.raises(StreamwardenError, match=r"no such config file\. Copy streamwarden\.example\.yaml"):
         load_config(tmp_path / "none.yaml")

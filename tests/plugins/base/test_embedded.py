@@ -1,4 +1,4 @@
-"""The embedded server, for real: it comes back after a crash; where it can't start, one line says why."""
+"""The embedded PostgreSQL, for real: it starts again after a crash; if it cannot start, the error is one line."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from streamwarden.base.warehouse import embedded_url, engine
 def _refusal(folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(StreamwardenError) as refused:
         server_url(folder)
-    said, written = str(refused.value), capfd.readouterr()
-    assert "\n" not in said and (written.out, written.err) == ("", "")
-    return said
+    message, written = str(refused.value), capfd.readouterr()
+    assert "\n" not in message and (written.out, written.err) == ("", "")
+    return message
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    said = _refusal(tmp_path / "file" / "postgres", capfd)
-    assert said.startswith("warehouse.data_folder: the embedded PostgreSQL cannot start in ")
-    assert "file/postgres: Not a directory. Fix this, or set another folder" in said
+    message = _refusal(tmp_path / "file" / "postgres", capfd)
+    assert message.startswith("warehouse.data_folder: the embedded PostgreSQL cannot start in ")
+    assert "file/postgres: Not a directory. Fix this, or set another folder" in message
 
 
 def _refusal_to_nobody(folder: Path) -> str:
@@ -42,26 +42,28 @@ def _refusal_to_nobody(folder: Path) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize("mode", [0o555, 0o000], ids=["not written", "not looked into"])
-def test_a_folder_that_is_for_others(mode: int) -> None:
+@pytest.mark.parametrize("mode", [0o555, 0o000], ids=["not writable", "not readable"])
+def test_a_folder_without_permission_is_an_error(mode: int) -> None:
     with (
         TemporaryDirectory() as folder,
         ProcessPoolExecutor(1, get_context("fork")) as child,
     ):
         Path(folder).chmod(mode)
-        said = child.submit(_refusal_to_nobody, Path(folder, "postgres")).result(60)
+        message = child.submit(_refusal_to_nobody, Path(folder, "postgres")).result(60)
         Path(folder).chmod(0o700)
-    assert said.startswith(f"warehouse.data_folder: the embedded PostgreSQL cannot start in {folder}/postgres: Perm")
-    assert "Permission denied. Fix this" in said
+    assert message.startswith(f"warehouse.data_folder: the embedded PostgreSQL cannot start in {folder}/postgres: Perm")
+    assert "Permission denied. Fix this" in message
 
 
-def test_the_folder_of_another_major_version(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_folder_of_another_major_version_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "PG_VERSION").write_text("16\n")
     assert "has data of PostgreSQL 16; this release uses 18. Migrate it with pg_upgrade" in _refusal(tmp_path, capfd)
     assert [file.name for file in tmp_path.iterdir()] == ["PG_VERSION"]
 
 
-def test_a_folder_of_other_things(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_other_files_is_an_error_and_is_unchanged(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "thesis.txt").write_text("all there is")
     assert "exists but is not empty" in _refusal(tmp_path, capfd)
     assert (tmp_path / "thesis.txt").exists()
@@ -69,7 +71,7 @@ def test_a_folder_of_other_things(tmp_path: Path, capfd: pytest.CaptureFixture[s
 
 @pytest.fixture(scope="module")
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """With a server that holds a row in `kept`."""
+    """A data folder with a running server and a row in table `kept`."""
     folder = tmp_path_factory.mktemp("embedded") / "postgres"
     pool = engine(embedded_url(folder, "warehouse"))
     with pool.begin() as connection:
@@ -80,7 +82,7 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def _kill(folder: Path) -> None:
-    """As the power does."""
+    """Kills the server and its children, as a power failure would."""
     server = psutil.Process(int((folder / "postmaster.pid").read_text().splitlines()[0]))
     family = [server, *server.children(recursive=True)]
     for process in family:
@@ -98,7 +100,7 @@ def _row(folder: Path) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left", ["its own", "this test's", "nothing", "half"])
-def test_it_comes_back_after_a_crash(data_folder: Path, left: str) -> None:
+def test_the_server_starts_again_after_a_crash(data_folder: Path, left: str) -> None:
     assert _row(data_folder) == 1
     _kill(data_folder)
     lines = (data_folder / "postmaster.pid").read_text().splitlines(keepends=True)
@@ -119,13 +121,13 @@ def test_a_second_process_finds_the_running_server(data_folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_start_says_why(data_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_server_that_does_not_start_reports_the_reason(data_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _row(data_folder)
     assert stop_server(data_folder)
     assert not stop_server(data_folder)
     with (data_folder / "postgresql.auto.conf").open("a") as settings:
         settings.write("no_such_setting = 1\n")
     begun = time.monotonic()
-    said = _refusal(data_folder, capfd)
-    assert 'FATAL:  configuration file "' in said and "contains errors. Fix this" in said
+    message = _refusal(data_folder, capfd)
+    assert 'FATAL:  configuration file "' in message and "contains errors. Fix this" in message
     assert time.monotonic() - begun < 30

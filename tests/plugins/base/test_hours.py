@@ -1,4 +1,4 @@
-"""Hours as people write them."""
+"""Parsing of hours, and how long present readings count for an hour."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ def test_an_hour_is_utc(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("soon", "not a time"),
         ("2026-11-21T05:30", "must be the start of an hour, like 2026-11-21T05:00"),
@@ -23,12 +23,12 @@ def test_an_hour_is_utc(text: str) -> None:
         ("0001-01-01T00:00+05:00", "not a time"),
     ],
 )
-def test_what_is_no_hour_is_told(text: str, told: str) -> None:
-    with pytest.raises(StreamwardenError, match=told):
+def test_an_invalid_hour_is_an_error(text: str, expected: str) -> None:
+    with pytest.raises(StreamwardenError, match=expected):
         parse_hour(text)
 
 
-def test_the_present_says_something_of_an_hour_until_an_hour_after_its_end() -> None:
+def test_present_readings_count_for_an_hour_until_an_hour_after_its_end() -> None:
     hour, second = datetime(2026, 11, 21, 3, tzinfo=UTC), timedelta(seconds=1)
     assert PRESENT_FOR == 2 * HOUR
     for now in (hour, hour + HOUR, hour + PRESENT_FOR - second):

@@ -1,4 +1,4 @@
-"""The wheel holds all that the program reads: installed into an empty environment it works from an empty folder."""
+"""The wheel contains all files that the program reads: it works from an empty environment and an empty folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """An environment with the wheel, and this one's libraries behind it; no checkout on its path."""
+    """An environment with the wheel and the libraries of this one, without the checkout on its path."""
     folder = tmp_path_factory.mktemp("wheel")
     root = request.config.rootpath
     _call(["-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=root)
@@ -36,7 +36,7 @@ def _call(arguments: list[str], cwd: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _say(installed: Path, folder: Path, *arguments: str, program: str = "streamwarden", **extra: str) -> str:
+def _run(installed: Path, folder: Path, *arguments: str, program: str = "streamwarden", **extra: str) -> str:
     environment: Mapping[str, str] = {"PATH": os.environ["PATH"], "HOME": str(folder), **extra}
     command = [str(installed / program), *arguments]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
@@ -44,28 +44,28 @@ def _say(installed: Path, folder: Path, *arguments: str, program: str = "streamw
     return done.stdout
 
 
-def test_it_lists_its_detectors(installed: Path, tmp_path: Path) -> None:
-    said = _say(installed, tmp_path, "detectors", "list")
-    assert "ebs_volume_starving" in said and "consumer_group_lagging" in said
+def test_the_installed_program_lists_its_detectors(installed: Path, tmp_path: Path) -> None:
+    output = _run(installed, tmp_path, "detectors", "list")
+    assert "ebs_volume_starving" in output and "consumer_group_lagging" in output
 
 
-def test_it_migrates(installed: Path, tmp_path: Path, empty_warehouse: sa.Engine) -> None:
+def test_the_installed_program_migrates(installed: Path, tmp_path: Path, empty_warehouse: sa.Engine) -> None:
     (tmp_path / "streamwarden.yaml").write_text("tickets: {trackers: {}}\n")
     url = empty_warehouse.url.set(drivername="postgresql").render_as_string(hide_password=False)
-    said = _say(installed, tmp_path, "migrate", STREAMWARDEN_WAREHOUSE_URL=url)
-    assert "applied migrations/0001_inventory.sql" in said and "applied views/volumes.sql" in said
-    assert "EBS prices of" in said
-    assert "up to date" in _say(installed, tmp_path, "migrate", STREAMWARDEN_WAREHOUSE_URL=url)
+    output = _run(installed, tmp_path, "migrate", STREAMWARDEN_WAREHOUSE_URL=url)
+    assert "applied migrations/0001_inventory.sql" in output and "applied views/volumes.sql" in output
+    assert "EBS prices of" in output
+    assert "up to date" in _run(installed, tmp_path, "migrate", STREAMWARDEN_WAREHOUSE_URL=url)
 
 
-def test_what_spark_and_airflow_read_is_in_it(installed: Path, tmp_path: Path) -> None:
+def test_the_wheel_contains_the_files_of_spark_and_airflow(installed: Path, tmp_path: Path) -> None:
     lines = (
         "import spark_apps, streamwarden.base.paths as paths",
         "print(paths.SPARK_APPS / 'submit.py', paths.SPARK_APPS / 'sources/JmxRmi.java',"
         " paths.SPARK_APPS / 'runtime/log4j2.properties', paths.SQL.parent / 'ui/static/style.css',"
         " paths.SQL.parent / 'airflow/dags/hourly.py', paths.SQL.parent / 'airflow/plugins/streamwarden_plugin.py')",
     )
-    for file in _say(installed, tmp_path, "-c", "; ".join(lines), program="python").split():
+    for file in _run(installed, tmp_path, "-c", "; ".join(lines), program="python").split():
         assert Path(file).is_file() and Path(file).is_relative_to(installed.parent), file
 
 
@@ -88,7 +88,7 @@ except streamwarden.base.errors.StreamwardenError as error:
 """
 
 
-def test_spark_and_the_command_line_do_without_airflow(installed: Path, tmp_path: Path) -> None:
-    said = _say(installed, tmp_path, "-c", WITHOUT_AIRFLOW, program="python")
-    assert {"spark_apps.submit", "streamwarden.cli.main", "streamwarden.pipeline"} < {*said.splitlines()}
-    assert "there is no Airflow here, so no connection 'c': install `streamwarden[airflow]`" in said
+def test_spark_and_the_command_line_work_without_airflow(installed: Path, tmp_path: Path) -> None:
+    output = _run(installed, tmp_path, "-c", WITHOUT_AIRFLOW, program="python")
+    assert {"spark_apps.submit", "streamwarden.cli.main", "streamwarden.pipeline"} < {*output.splitlines()}
+    assert "there is no Airflow here, so no connection 'c': install `streamwarden[airflow]`" in output

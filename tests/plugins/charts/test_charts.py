@@ -1,4 +1,4 @@
-"""Plots of findings: real SQL on a real warehouse; no data is no plot; names are harmless; limits are there."""
+"""Plots of findings: real SQL on a real warehouse, no plot without data, escaped names, limit lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamwarden.charts.draw import FOLDER, _alt, _with_gaps, draw_finding, in_
 from streamwarden.detectors import load_detectors
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
-HEADER = "/*\ntitle: Bucket of the volume\nunit: {unit}\nkind: {kind}\nwhy: because\n*/\n"
+HEADER = "/*\ntitle: Bucket of the volume\nunit: {unit}\nkind: {kind}\nwhy: reason\n*/\n"
 LINES = (
     HEADER.format(unit="bytes/s", kind="lines")
     + """
@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["lines", "stacked", "table"])
-def test_each_kind_is_drawn_with_words_and_harmless_names(warehouse: sa.Engine, folder: Path, name: str) -> None:
+def test_each_kind_is_drawn_with_alt_text_and_escaped_names(warehouse: sa.Engine, folder: Path, name: str) -> None:
     svg = draw_finding(warehouse, name, HOUR, {"id": EVIL}, "svg", folder)
     assert svg is not None and b"<script" not in svg.content
     root = ElementTree.fromstring(svg.content)  # noqa: S314 our own file
@@ -62,7 +62,7 @@ def test_each_kind_is_drawn_with_words_and_harmless_names(warehouse: sa.Engine, 
     assert png is not None and png.content.startswith(b"\x89PNG") and len(png.content) < 200_000
 
 
-def test_units_follow_the_values_and_limits_are_named(warehouse: sa.Engine, folder: Path) -> None:
+def test_units_fit_the_values_and_limits_are_labeled(warehouse: sa.Engine, folder: Path) -> None:
     drawing = draw_finding(warehouse, "stacked", HOUR, {"id": "orders"}, "svg", folder)
     assert drawing is not None and b"GiB" in drawing.content
     assert b">memory<" in drawing.content and b"limit memory" not in drawing.content + drawing.alt.encode()
@@ -82,14 +82,14 @@ def test_a_second_panel_has_its_own_unit_and_may_be_unknown(warehouse: sa.Engine
     sql = """
         select :hour as at, 'reads' as series, 5e6 as value, false as is_below
         union all select :hour, 'group late', cast({lag} as double precision), true"""
-    for lag, told in (("7200", "group late 2 hours"), ("null", "group late not known")):
+    for lag, expected in (("7200", "group late 2 hours"), ("null", "group late not known")):
         (tmp_path / "two.sql").write_text(head + sql.format(lag=lag))
         drawing = draw_finding(warehouse, "two", HOUR, {}, "svg", tmp_path)
         assert drawing is not None and b"Lag of groups" in drawing.content
-        assert "reads 4.77 MiB/s" in drawing.alt and told in drawing.alt
+        assert "reads 4.77 MiB/s" in drawing.alt and expected in drawing.alt
 
 
-def test_a_line_breaks_where_points_are_missing() -> None:
+def test_a_line_has_a_break_where_points_are_missing() -> None:
     def at(minute: int) -> datetime:
         return HOUR + timedelta(minutes=minute)
 
@@ -103,20 +103,20 @@ def test_the_same_data_gives_the_same_file(warehouse: sa.Engine, folder: Path) -
     assert drawings[0] == drawings[1]
 
 
-def test_nothing_to_draw_is_no_plot(warehouse: sa.Engine, folder: Path) -> None:
+def test_without_rows_there_is_no_plot(warehouse: sa.Engine, folder: Path) -> None:
     assert draw_finding(warehouse, "lines", HOUR, {"id": "none"}, "svg", folder) is None
     assert plot_finding(warehouse, "no_such_detector", HOUR, {}, "svg") is None
 
 
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.sql")), ids=lambda file: file.stem)
-def test_every_plot_of_ours_is_of_a_detector_and_runs_on_the_schema(warehouse: sa.Engine, file: Path) -> None:
+def test_every_plot_belongs_to_a_detector_and_runs_on_the_schema(warehouse: sa.Engine, file: Path) -> None:
     load_plot(file)
     identity = dict.fromkeys(load_detectors()[file.stem].identity, "nobody")
     assert plot_finding(warehouse, file.stem, HOUR, identity, "svg") is None
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "expected"),
     [
         ("select 1", "must begin with a comment"),
         (HEADER.format(unit="x", kind="pie") + "select 1", "kind: Input should be"),
@@ -125,15 +125,15 @@ def test_every_plot_of_ours_is_of_a_detector_and_runs_on_the_schema(warehouse: s
         (HEADER.format(unit="x", kind="stacked") + "select 1 as at where false", "the select has no column label"),
     ],
 )
-def test_a_mistake_in_the_file_is_one_line_that_names_it(
-    warehouse: sa.Engine, tmp_path: Path, sql: str, told: str
+def test_an_error_in_a_plot_is_one_line_with_the_file(
+    warehouse: sa.Engine, tmp_path: Path, sql: str, expected: str
 ) -> None:
     (tmp_path / "bad.sql").write_text(sql)
-    with pytest.raises(StreamwardenError, match=told) as error:
+    with pytest.raises(StreamwardenError, match=expected) as error:
         draw_finding(warehouse, "bad", HOUR, {}, "svg", tmp_path)
     assert "bad.sql" in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_picture_for_a_dark_page_has_no_white_sheet() -> None:
+def test_a_plot_for_a_dark_page_has_a_dark_background() -> None:
     svg = b'<svg><rect style="fill: #ffffff"/><text style="fill: #1f2328">#topic</text></svg>'
     assert in_the_dark(svg) == b'<svg><rect style="fill: #161b22"/><text style="fill: #e6edf3">#topic</text></svg>'

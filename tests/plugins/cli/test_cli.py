@@ -1,4 +1,4 @@
-"""The command line as people use it: help everywhere, exit codes, one line for a problem."""
+"""The command line: help of every command, exit codes, one-line errors."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def streamwarden(*arguments: str, **environment: str) -> subprocess.CompletedPro
 
 
 def in_this_process(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The same without a new Python, whose start takes longer than most commands."""
-    told, failed = StringIO(), StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(told), redirect_stderr(failed):
+    """Runs the command line in this process: starting a Python takes longer than most commands."""
+    output, errors = StringIO(), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(errors):
         patch.setattr(sys, "argv", ["streamwarden", *arguments])
         patch.setattr(shared.out, "width", 200)
         for name, value in {"COLUMNS": "200", **environment}.items():
             patch.setenv(name, value)
         with pytest.raises(SystemExit) as ended:
             cli.main()
-    return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), told.getvalue(), failed.getvalue())
+    return subprocess.CompletedProcess(arguments, int(ended.value.code or 0), output.getvalue(), errors.getvalue())
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -50,7 +50,7 @@ def test_every_command_has_help(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--config", "/nope", "run"], "--config /nope: no such config file"),
         (["config", "check", "/nowhere.yaml"], "/nowhere.yaml: no such config file"),
@@ -68,10 +68,10 @@ def test_every_command_has_help(command: list[str]) -> None:
         ),
     ],
 )
-def test_a_problem_is_one_line_and_exit_code_1(arguments: list[str], told: str) -> None:
+def test_an_error_is_one_line_and_exit_code_1(arguments: list[str], expected: str) -> None:
     done = in_this_process(*arguments)
     assert done.returncode == 1
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -79,7 +79,7 @@ def test_wrong_usage_is_exit_code_2() -> None:
     assert streamwarden("run", "--colour", "red").returncode == 2
 
 
-def test_a_warehouse_that_is_away_is_one_line(tmp_path: Path) -> None:
+def test_an_unreachable_warehouse_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("")
     url = "postgresql://nobody:secret-word@127.0.0.1:9/none"
     done = streamwarden("migrate", **{CONFIG_ENV: str(tmp_path / "s.yaml"), WAREHOUSE_ENV: url})
@@ -89,7 +89,7 @@ def test_a_warehouse_that_is_away_is_one_line(tmp_path: Path) -> None:
     assert "secret-word" not in done.stderr
 
 
-def test_an_older_release_goes_back_only_when_told(
+def test_an_older_release_only_downgrades_with_back(
     warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "s.yaml").write_text("")
@@ -104,7 +104,7 @@ def test_an_older_release_goes_back_only_when_told(
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "applied views/volumes.sql")
 
 
-def test_a_good_config_says_what_it_watches(tmp_path: Path) -> None:
+def test_a_valid_config_prints_what_it_watches(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("kafka: [{name: a, bootstrap_servers: 'b:9092'}]\n")
     done = streamwarden("config", "check", str(file))
@@ -114,14 +114,14 @@ def test_a_good_config_says_what_it_watches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# soon", "reports: {mail_from: a@b}", "jmx_files: [{path: /nowhere/*.json}]"])
-def test_a_config_that_watches_nothing_is_warned_of(tmp_path: Path, text: str) -> None:
+def test_a_config_that_watches_nothing_is_a_warning(tmp_path: Path, text: str) -> None:
     (tmp_path / "s.yaml").write_text(text)
     done = in_this_process("config", "check", str(tmp_path / "s.yaml"))
     assert done.returncode == 0
     assert "warning: nothing is watched: " in done.stdout
 
 
-def test_a_cluster_under_two_names_is_warned_of(tmp_path: Path) -> None:
+def test_a_cluster_with_two_names_is_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("kafka: [{name: a, bootstrap_servers: 'x:1,y:1'}, {name: b, bootstrap_servers: 'Y:1, x:1'}]")
     done = in_this_process("config", "check", str(file))
@@ -130,7 +130,7 @@ def test_a_cluster_under_two_names_is_warned_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("ebs_prices: /nowhere.csv", "ebs_prices: /nowhere.csv: No such file or directory."),
         (
@@ -143,11 +143,11 @@ def test_a_cluster_under_two_names_is_warned_of(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_config_is_checked_with_all_that_it_names(tmp_path: Path, text: str, told: str) -> None:
+def test_files_clients_and_parameters_named_in_a_config_are_checked(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "s.yaml").write_text(text)
     done = in_this_process("config", "check", str(tmp_path / "s.yaml"))
     assert done.returncode == 1
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -156,7 +156,7 @@ AWS = "account: '111122223333', regions: [us-east-1]"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("reports: {mail_to: [team]}", "reports.mail_to.0: must be a mail address, name@domain"),
         ('reports: {mail_to: ["a@b.example\\nBcc: c@d.example"]}', "reports.mail_to.0: must be a mail address"),
@@ -259,13 +259,13 @@ AWS = "account: '111122223333', regions: [us-east-1]"
         ),
     ],
 )
-def test_what_a_config_cannot_mean_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_an_invalid_config_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(text)
     done = in_this_process("config", "check", str(file))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"streamwarden: {file}: ") or "ebs_prices" in text or "keep" in text
-    assert told in done.stderr
+    assert expected in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -281,30 +281,30 @@ def test_what_a_config_cannot_mean_is_refused(tmp_path: Path, text: str, told: s
         "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2999-01-01}]}}",
     ],
 )
-def test_what_a_config_can_mean_is_good(tmp_path: Path, text: str) -> None:
+def test_a_valid_config_is_accepted(tmp_path: Path, text: str) -> None:
     (tmp_path / "s.yaml").write_text(text)
     done = in_this_process("config", "check", str(tmp_path / "s.yaml"))
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_explain_prints_what_psql_runs() -> None:
+def test_explain_prints_commands_for_psql() -> None:
     done = streamwarden("detectors", "explain", "consumer_rogue", "--hour", "2026-11-21T05:00")
     assert done.returncode == 0
     assert "\\set hour '''2026-11-21 05:00+00'''" in done.stdout
     assert "\\i sql/detectors/consumers/consumer_rogue.sql" in done.stdout
 
 
-def test_psql_gets_the_password_where_nobody_lists_it(tmp_path: Path) -> None:
+def test_psql_gets_the_password_in_the_environment(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("")
     psql = tmp_path / "psql"
     psql.write_text('#!/bin/sh\necho "$PGPASSWORD"; printf "%s\\n" "$@"\n')
     psql.chmod(0o755)
-    told = {
+    environment = {
         CONFIG_ENV: str(tmp_path / "s.yaml"),
         WAREHOUSE_ENV: "postgresql://u:p%40ss@h:5432/d?sslmode=require",
         "PATH": f"{tmp_path}:/usr/bin:/bin",
     }
-    done = streamwarden("warehouse", "psql", "-c", "select 1", **told)
+    done = streamwarden("warehouse", "psql", "-c", "select 1", **environment)
     password, address, *rest = done.stdout.splitlines()
     assert (password, rest) == ("p@ss", ["-c", "select 1"])
     assert sorted(address.split()) == ["dbname=d", "host=h", "port=5432", "sslmode=require", "user=u"]

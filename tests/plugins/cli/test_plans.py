@@ -31,8 +31,8 @@ def _insert(warehouse: sa.Engine, table: str, *rows: dict[str, Any]) -> None:
             insert_row(connection, table, {"hour": HOUR, **row})
 
 
-def _a_rest(warehouse: sa.Engine, cluster: str, reason: str, message: str) -> None:
-    """An application `old` with two stores, and what was judged of it."""
+def _abandoned(warehouse: sa.Engine, cluster: str, reason: str, message: str) -> None:
+    """An application `old` with two stores, and its evaluation by changelog_abandoned."""
     topic = {"cluster": cluster, "kind": "changelog", "application_id": "old", "partitions": 6, "replication_factor": 2}
     _insert(
         warehouse, "inventory.topic_hourly",
@@ -48,13 +48,13 @@ def _a_rest(warehouse: sa.Engine, cluster: str, reason: str, message: str) -> No
     _insert(warehouse, "detect.evaluation", evaluation)
 
 
-def _judged(warehouse: sa.Engine) -> None:
+def _evaluated(warehouse: sa.Engine) -> None:
     _insert(warehouse, "detect.detector_run", {"detector": "changelog_abandoned", "status": "evaluated"})
 
 
-def test_the_plan_of_a_removal_is_commands_in_their_order(warehouse: sa.Engine, environment: dict[str, str]) -> None:
-    _judged(warehouse)
-    _a_rest(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+def test_the_plan_of_a_removal_is_ordered_commands(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
     done = in_this_process("plan", "removal", "old", **environment)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -73,11 +73,11 @@ def test_the_plan_of_a_removal_is_commands_in_their_order(warehouse: sa.Engine, 
     ]
 
 
-def test_where_topics_cannot_be_deleted_parked_brokers_keep_one_replica_each(
+def test_a_plan_with_park_keeps_one_replica_on_parked_brokers(
     warehouse: sa.Engine, environment: dict[str, str]
 ) -> None:
-    _judged(warehouse)
-    _a_rest(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+    _evaluated(warehouse)
+    _abandoned(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
     broker = {"endpoint": "e", "samples": 3}
     for number in (1, 7, 8):
         _insert(
@@ -111,11 +111,11 @@ def test_where_topics_cannot_be_deleted_parked_brokers_keep_one_replica_each(
     assert "--add-config cleanup.policy=delete,retention.ms=60000" in done.stdout
 
 
-def test_a_samza_job_goes_with_its_coordinator_and_checkpoints_and_has_no_group(
+def test_the_removal_of_a_samza_job_includes_its_coordinator_topic_and_no_group(
     warehouse: sa.Engine, environment: dict[str, str]
 ) -> None:
-    _judged(warehouse)
-    _a_rest(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+    _evaluated(warehouse)
+    _abandoned(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
     topic = {"cluster": "c", "application_id": "old", "partitions": 1, "replication_factor": 1}
     _insert(
         warehouse, "inventory.topic_hourly",
@@ -127,15 +127,15 @@ def test_a_samza_job_goes_with_its_coordinator_and_checkpoints_and_has_no_group(
     assert "old-sink" not in done.stdout and "--delete --group" not in done.stdout
 
 
-def test_no_plan_removes_what_is_in_use_or_what_nobody_has_judged(
+def test_no_plan_removes_what_is_in_use_or_what_nobody_has_evaluated(
     warehouse: sa.Engine, environment: dict[str, str]
 ) -> None:
     done = in_this_process("plan", "removal", "old", **environment)
     assert (done.returncode, done.stderr) == (
         1, "streamwarden: old: has no internal topics in the newest evaluated hour.\n",
     )  # fmt: skip
-    _judged(warehouse)
-    _a_rest(warehouse, "c", "in_use", "Its internal topics are in use: records.")
+    _evaluated(warehouse)
+    _abandoned(warehouse, "c", "in_use", "Its internal topics are in use: records.")
     done = in_this_process("plan", "removal", "old", **environment)
     assert (done.returncode, done.stderr) == (
         1, "streamwarden: old: is not abandoned: Its internal topics are in use: records.\n",
@@ -144,12 +144,10 @@ def test_no_plan_removes_what_is_in_use_or_what_nobody_has_judged(
     assert done.stderr == "streamwarden: else: is not abandoned: it was not evaluated.\n"
 
 
-def test_of_two_clusters_with_the_same_id_one_has_to_be_named(
-    warehouse: sa.Engine, environment: dict[str, str]
-) -> None:
-    _judged(warehouse)
-    _a_rest(warehouse, "c", "in_use", "It is in use.")
-    _a_rest(warehouse, "d", "large", "Nobody has used it.")
+def test_an_application_id_in_two_clusters_needs_the_cluster(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "c", "in_use", "It is in use.")
+    _abandoned(warehouse, "d", "large", "Nobody has used it.")
     done = in_this_process("plan", "removal", "old", **environment)
     assert done.stderr == "streamwarden: old: exists in clusters c, d; choose one: --cluster c.\n"
     done = in_this_process("plan", "removal", "old", "--cluster", "d", **environment)
@@ -158,7 +156,7 @@ def test_of_two_clusters_with_the_same_id_one_has_to_be_named(
 
 
 def _brokers(warehouse: sa.Engine) -> None:
-    """Two brokers; of one the peak is above what it does now, the other has a controller beside it."""
+    """Two brokers and a controller. The peak CPU of broker 1 is above its current CPU."""
     one = {
         "cluster": "c", "samples": 3, "cpu_ratio": 0.4, "bytes_in_per_second": 1e6,
         "replication_bytes_in_per_second": 1e6, "bytes_out_per_second": 1e6, "replication_bytes_out_per_second": 1e6,
@@ -188,7 +186,7 @@ def _brokers(warehouse: sa.Engine) -> None:
     )  # fmt: skip
 
 
-def test_headroom_is_that_of_the_peak_and_of_a_lost_peer(warehouse: sa.Engine) -> None:
+def test_headroom_is_for_the_peak_and_for_a_lost_peer(warehouse: sa.Engine) -> None:
     _brokers(warehouse)
     with warehouse.connect() as connection:
         rows = connection.execute(sa.text("select * from cluster_headroom")).mappings().all()
@@ -205,35 +203,35 @@ def test_headroom_is_that_of_the_peak_and_of_a_lost_peer(warehouse: sa.Engine) -
     assert [second[name] for name in network] == [None] * 4
 
 
-def test_whatif_says_what_speaks_against_a_topic(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+def test_whatif_reports_limits_that_a_topic_would_exceed(warehouse: sa.Engine, environment: dict[str, str]) -> None:
     _brokers(warehouse)
     small = ("whatif", "topic", "--cluster", "c", "--partitions", "10", "--mb-per-second", "0.4", "--replicas", "2")
     done = in_this_process(*small, **environment)
     assert done.returncode == 0, done.stderr
-    # 0.4 MB/s to each of two replicas on two brokers; out go one copy to the follower and one to the reader.
+    # 0.4 MB/s to each of two replicas on two brokers; one copy goes to the follower and one to the consumer.
     assert "1.1 TiB" in done.stdout and "2.3 MiB/s" in done.stdout and "110" in done.stdout
-    # Of network 8 MB/s are sustained, 2 go out and 0.4 more; a peer has as many open files as it has, 110 / 100 then.
+    # The network sustains 8 MB/s; 2 MB/s go out and 0.4 MB/s more. With a lost peer, open files are 110 / 100.
     assert done.stdout.rstrip().splitlines()[-3:] == [
         "Broker 1: open files 110 % if another broker fails.", "Broker 2: open files 103 % if another broker fails.",
         "Broker 2: unknown: disk free, network.",
     ]  # fmt: skip
     large = ("whatif", "topic", "--cluster", "c", "--partitions", "9000", "--mb-per-second", "20")
     done = in_this_process(*large, **environment)
-    told = done.stdout
-    assert "The topic needs 3 replicas; the cluster has 2 brokers." in told
-    assert "Broker 1: CPU 640 %, above the limit of 80 %." in told
-    # 30 MB/s more each way: 32 of 10 come in, 32 of 8 go out.
-    assert "Broker 1: network 400 %, above the limit of 80 %." in told
-    assert "Broker 1: open files 6,800 %, above the limit of 80 %." in told
-    assert "Broker 1: its disk fills up before the retention is reached." in told
-    assert "Broker 2: 13,800 partitions, above the limit of 4,000." in told
+    output = done.stdout
+    assert "The topic needs 3 replicas; the cluster has 2 brokers." in output
+    assert "Broker 1: CPU 640 %, above the limit of 80 %." in output
+    # 30 MB/s more each way: 32 of 10 MB/s in, 32 of 8 MB/s out.
+    assert "Broker 1: network 400 %, above the limit of 80 %." in output
+    assert "Broker 1: open files 6,800 %, above the limit of 80 %." in output
+    assert "Broker 1: its disk fills up before the retention is reached." in output
+    assert "Broker 2: 13,800 partitions, above the limit of 4,000." in output
     done = in_this_process(
         "whatif", "topic", "--cluster", "x", "--partitions", "1", "--mb-per-second", "1", **environment
     )
     assert done.stderr == "streamwarden: --cluster x: has no brokers in the newest gathered hour.\n"
 
 
-def test_costs_are_volumes_logs_and_what_advice_would_save(warehouse: sa.Engine) -> None:
+def test_costs_are_volumes_logs_and_possible_savings(warehouse: sa.Engine) -> None:
     volume = {"account": "1", "region": "r", "volume_type": "gp3", "size_gib": 100, "provisioned_iops": 3000,
               "provisioned_throughput_mib_s": 125}  # fmt: skip
     _insert(

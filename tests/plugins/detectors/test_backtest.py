@@ -1,4 +1,4 @@
-"""Backtests: what other parameters would have changed, for any detector, with nothing stored."""
+"""Backtests: what other parameters would have changed, for every detector, without storing anything."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def laggy(tmp_path: Path) -> Detector:
     return load_detectors(tmp_path)["laggy"]
 
 
-def gathered(warehouse: sa.Engine, apps: tuple[str, ...], number: int, coverage: str = "answered") -> None:
+def store_load(warehouse: sa.Engine, apps: tuple[str, ...], number: int, coverage: str = "answered") -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(number).date()})
         for app in apps:
@@ -107,104 +107,104 @@ def run(
     )  # fmt: skip
 
 
-def told(result: Backtest) -> list[tuple[str, str]]:
+def differences(result: Backtest) -> list[tuple[str, str]]:
     return [(difference.resource_name, difference.words) for difference in result.differences()]
 
 
-def everything(warehouse: sa.Engine) -> dict[str, Any]:
-    """All that judging and filing could have written."""
+def row_counts(warehouse: sa.Engine) -> dict[str, Any]:
+    """Number of rows of each table that evaluation and tickets write."""
     tables = ("detect.detector", "detect.detector_run", "detect.evaluation", "tickets.ticket", "tickets.change")
     with warehouse.connect() as connection:
         return {table: connection.execute(sa.text(f"select count(*) from {table}")).scalar() for table in tables}
 
 
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_it_takes_every_detector(warehouse: sa.Engine, detector: Detector) -> None:
-    """On the rows of its first case, with parameters of that case: what it says there opens the tickets."""
+def test_every_detector_can_be_backtested(warehouse: sa.Engine, detector: Detector) -> None:
+    """Runs on the rows and parameters of its first case, whose firing findings open tickets."""
     case = yaml.safe_load((CASES / detector.subject / f"{detector.id}.yaml").read_text())[0]
     at = case.get("hour", START)
     for number in range(-24, 25, 24):
-        gathered(warehouse, detector.apps, number)
+        store_load(warehouse, detector.apps, number)
     with warehouse.begin() as connection:
         insert_given(connection, case)
-    before = everything(warehouse)
+    before = row_counts(warehouse)
     params = detector.with_params(detector.params_in_force(Config()), case.get("params", {}), "--set ")
     result = backtest(
         warehouse, Config(), detector, at, at + timedelta(hours=1), tried=(detector, params),
         progress=lambda done, total: None,
     )  # fmt: skip
-    said = [detector.verdicts[row["reason"]].status for row in case["expect"]]
-    assert sorted(h[at] for h in result.tried.histories.values()) == sorted(said)
+    statuses = [detector.verdicts[row["reason"]].status for row in case["expect"]]
+    assert sorted(h[at] for h in result.tried.histories.values()) == sorted(statuses)
     opened = [f for f, episodes in result.tried.episodes.items() if episodes]
-    assert len(opened) == (said.count("firing") if detector.open_after_hours == 1 else 0)
+    assert len(opened) == (statuses.count("firing") if detector.open_after_hours == 1 else 0)
     json.dumps(for_scripts(result, timedelta(hours=72)))
-    assert everything(warehouse) == before
+    assert row_counts(warehouse) == before
 
 
-def test_it_tells_what_opens_stays_shut_and_moves(warehouse: sa.Engine, laggy: Detector) -> None:
+def test_differences_are_tickets_that_open_stay_shut_or_move(warehouse: sa.Engine, laggy: Detector) -> None:
     for number in range(12):
-        gathered(warehouse, laggy.apps, number)
+        store_load(warehouse, laggy.apps, number)
     steady = dict.fromkeys(range(12), 0)
     lags(warehouse, "calm", steady)
     lags(warehouse, "low", steady | {3: 60, 4: 60, 5: 60})
     lags(warehouse, "high", steady | {3: 500, 4: 500})
     lags(warehouse, "rising", steady | {2: 60, 3: 80, 4: 200, 5: 200, 6: 200, 7: 60})
     lower = run(warehouse, laggy, limit=50)
-    assert told(lower) == [
+    assert differences(lower) == [
         ("c/high", "unchanged"), ("c/low", "opens"), ("c/rising", "opens 2 h earlier, closes 1 h later"),
     ]  # fmt: skip
-    assert told(run(warehouse, laggy, limit=300)) == [("c/high", "unchanged"), ("c/rising", "is not opened")]
+    assert differences(run(warehouse, laggy, limit=300)) == [("c/high", "unchanged"), ("c/rising", "is not opened")]
     assert (lower.in_force.tickets(timedelta(hours=72)), lower.in_force.hours_of("firing")) == ((2, 0), 5)
     assert (lower.tried.tickets(timedelta(hours=72)), lower.tried.hours_of("firing")) == ((3, 0), 11)
-    assert told(run(warehouse, laggy)) == [("c/high", "unchanged"), ("c/rising", "unchanged")]
+    assert differences(run(warehouse, laggy)) == [("c/high", "unchanged"), ("c/rising", "unchanged")]
 
 
-def test_a_changed_rule_is_tried_against_the_one_in_force(
+def test_a_changed_detector_is_compared_with_the_one_in_force(
     warehouse: sa.Engine, laggy: Detector, tmp_path: Path
 ) -> None:
     for number in range(12):
-        gathered(warehouse, laggy.apps, number)
+        store_load(warehouse, laggy.apps, number)
     lags(warehouse, "low", dict.fromkeys(range(12), 0) | {3: 60, 4: 60, 5: 60})
     file = tmp_path / "draft.sql"
     file.write_text(LAGGY.replace("lag_records > :limit", "lag_records * 2 > :limit"))
     result = run(warehouse, laggy, changed=changed(laggy, file))
-    assert told(result) == [("c/low", "opens")]
+    assert differences(result) == [("c/low", "opens")]
     assert (result.in_force.detector.id, result.tried.detector.id) == ("laggy", "laggy")
 
 
-def test_the_configs_exceptions_count(warehouse: sa.Engine, laggy: Detector) -> None:
+def test_exceptions_of_the_config_apply(warehouse: sa.Engine, laggy: Detector) -> None:
     for number in range(12):
-        gathered(warehouse, laggy.apps, number)
+        store_load(warehouse, laggy.apps, number)
     lags(warehouse, "low", dict.fromkeys(range(12), 500))
     lags(warehouse, "high", dict.fromkeys(range(12), 500))
     exception = {"where": {"group_id": "low"}, "params": {"limit": 1000}, "why": "known"}
     config = Config.model_validate({"detectors": {"laggy": {"except": [exception]}}})
-    assert told(run(warehouse, laggy, config=config)) == [("c/high", "unchanged")]
+    assert differences(run(warehouse, laggy, config=config)) == [("c/high", "unchanged")]
 
 
 def test_an_episode_that_becomes_two_is_paired_once(warehouse: sa.Engine, laggy: Detector) -> None:
     for number in range(12):
-        gathered(warehouse, laggy.apps, number)
+        store_load(warehouse, laggy.apps, number)
     lags(warehouse, "g", dict.fromkeys(range(12), 500) | {4: 150, 5: 150, 6: 150})
     result = run(warehouse, laggy, limit=200)
-    assert told(result) == [("c/g", "is closed before the end"), ("c/g", "opens")]
-    assert result.tried.tickets(timedelta(hours=72)) == (1, 1)  # back within three days: the same ticket
+    assert differences(result) == [("c/g", "is closed before the end"), ("c/g", "opens")]
+    assert result.tried.tickets(timedelta(hours=72)) == (1, 1)  # firing again within three days: the same ticket
     assert result.tried.tickets(timedelta(hours=1)) == (2, 0)
 
 
-def test_missing_is_not_healthy(warehouse: sa.Engine, laggy: Detector) -> None:
-    """Skips, hours that weren't gathered and absence without full coverage close nothing."""
+def test_missing_data_closes_no_ticket(warehouse: sa.Engine, laggy: Detector) -> None:
+    """Unknown hours, hours without data, and absence without full coverage close no ticket."""
     for number in (0, 1, 2, 3, 8, 9):
-        gathered(warehouse, laggy.apps, number, coverage="refused")
+        store_load(warehouse, laggy.apps, number, coverage="refused")
     lags(warehouse, "g", {0: 500, 1: 500, 2: None, 3: None})
     result = run(warehouse, laggy)
     assert [episode.closed for episodes in result.tried.episodes.values() for episode in episodes] == [None]
     assert (len(result.hours), result.hours_asked, result.tried.hours_of("unknown")) == (6, 12, 2)
 
 
-def test_a_resource_that_is_gone_closes_its_ticket(warehouse: sa.Engine, laggy: Detector) -> None:
+def test_the_ticket_of_a_deleted_resource_closes(warehouse: sa.Engine, laggy: Detector) -> None:
     for number in range(4):
-        gathered(warehouse, laggy.apps, number)
+        store_load(warehouse, laggy.apps, number)
     lags(warehouse, "g", {0: 500, 1: 500})
     (episode,) = next(iter(run(warehouse, laggy).tried.episodes.values()))
     assert (episode.since, episode.opened, episode.closed, episode.close_reason) == (
@@ -212,22 +212,22 @@ def test_a_resource_that_is_gone_closes_its_ticket(warehouse: sa.Engine, laggy: 
     )  # fmt: skip
 
 
-def test_hours_that_the_warehouse_does_not_have(warehouse: sa.Engine, laggy: Detector) -> None:
+def test_hours_without_data_are_an_error(warehouse: sa.Engine, laggy: Detector) -> None:
     with pytest.raises(StreamwardenError, match=r"the warehouse has no hour from .*; the warehouse has none yet\.$"):
         run(warehouse, laggy)
     for number in (20, 21, 30):
-        gathered(warehouse, laggy.apps, number)
+        store_load(warehouse, laggy.apps, number)
     has = "the warehouse has 2026-01-06 06:00 to 2026-01-06 08:00, 2026-01-06 16:00 to 2026-01-06 17:00 UTC."
     with pytest.raises(StreamwardenError, match=has):
         run(warehouse, laggy)
 
 
-def test_settings_are_parsed_by_what_they_replace(laggy: Detector) -> None:
+def test_settings_are_parsed_by_the_type_of_the_default(laggy: Detector) -> None:
     assert parse_settings(laggy, ["limit=8", "word=7"]) == {"limit": 8, "word": "7"}
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("limit", "--set limit: write it as name=value."),
         ("limits=1", "--set limits: unknown parameter; laggy has: limit, word."),
@@ -236,13 +236,13 @@ def test_settings_are_parsed_by_what_they_replace(laggy: Detector) -> None:
         (f"limit=1{'0' * 400}", f"--set limit: must be 0 or more and finite, not 1{'0' * 39}."),
     ],
 )
-def test_a_setting_that_the_detector_cannot_take(laggy: Detector, setting: str, said: str) -> None:
-    with pytest.raises(StreamwardenError, match=re.escape(said)):
+def test_an_invalid_setting_is_an_error(laggy: Detector, setting: str, message: str) -> None:
+    with pytest.raises(StreamwardenError, match=re.escape(message)):
         laggy.with_params(laggy.params_in_force(Config()), parse_settings(laggy, [setting]), "--set ")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nothing", "--from", "2026-01-05T10:00"], "nothing: no such detector. Available: "),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-05"], "must be before --to"),
@@ -250,16 +250,16 @@ def test_a_setting_that_the_detector_cannot_take(laggy: Detector, setting: str, 
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06"], "the warehouse has none yet."),
     ],
 )
-def test_a_slip_is_one_line(warehouse_url: str, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_an_error_is_one_line(warehouse_url: str, tmp_path: Path, arguments: list[str], message: str) -> None:
     done = command(warehouse_url, tmp_path, *arguments)
     assert (done.returncode, done.stdout) == (1, "")
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_the_command_shows_the_difference(warehouse: sa.Engine, warehouse_url: str, tmp_path: Path) -> None:
+def test_the_command_prints_the_differences(warehouse: sa.Engine, warehouse_url: str, tmp_path: Path) -> None:
     for number in range(3):
-        gathered(warehouse, DETECTORS["ebs_volume_starving"].apps, number)
+        store_load(warehouse, DETECTORS["ebs_volume_starving"].apps, number)
     lasts = {"minutes_throttled": 0, "hours_to_exhaustion": 8, "burst_balance_last_percent": 80}
     with warehouse.begin() as connection:
         for number, volume_id, facts in (

@@ -1,4 +1,4 @@
-"""Judging an hour: stored evaluations, reruns, blocked and failed detectors."""
+"""Evaluating an hour: stored evaluations, reruns, blocked and failed detectors."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,7 +61,7 @@ ROW = (
 )
 
 
-def test_an_hour_judged_twice_is_stored_once(warehouse: sa.Engine, tmp_path: Path) -> None:
+def test_an_hour_evaluated_twice_is_stored_once(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
     for reason in ("bad", "good"):
         detector_run = evaluate(warehouse, detector(tmp_path, ROW.format(reason=reason)), HOUR, Config())
@@ -73,7 +73,7 @@ def test_an_hour_judged_twice_is_stored_once(warehouse: sa.Engine, tmp_path: Pat
     assert (row.severity, row.identity, row.resource) == (None, {"cluster": "c", "group_id": "a <b>"}, "group:c/a <b>")
 
 
-def test_what_is_stored_can_be_read_by_who_asks_in_sql(warehouse: sa.Engine, tmp_path: Path) -> None:
+def test_a_stored_finding_is_readable_in_the_view_findings_now(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
     config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "kafka-1:9092"}]})
     evaluate(warehouse, detector(tmp_path, ROW.format(reason="bad")), HOUR, config)
@@ -83,7 +83,7 @@ def test_what_is_stored_can_be_read_by_who_asks_in_sql(warehouse: sa.Engine, tmp
     assert (row.actions, row.commands) == (["Fix it."], ["fix 'a <b>' 7168"])
 
 
-def test_a_thing_has_an_owner(warehouse: sa.Engine, tmp_path: Path) -> None:
+def test_a_resource_has_the_owner_of_the_first_matching_pattern(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
     owners = [{"key_pattern": "^group:c/b", "owner": "others"}, {"key_pattern": "^group:c/a", "owner": "payments"}]
     with warehouse.begin() as connection:
@@ -94,19 +94,20 @@ def test_a_thing_has_an_owner(warehouse: sa.Engine, tmp_path: Path) -> None:
             assert connection.execute(sa.text("select owner from detect.evaluation")).scalar_one() == owner
 
 
-def test_the_first_pattern_that_matches_tells_how_soon_an_application_is_to_be_done(
-    warehouse: sa.Engine, tmp_path: Path
-) -> None:
+def test_the_latency_target_is_that_of_the_first_matching_pattern(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
     targets = [{"key_pattern": "^application:c/a", "seconds": 0.5}, {"key_pattern": "/a", "seconds": 9}]
-    for config, told in ((Config.model_validate({"latency_targets": targets}), [0.5, 9, None]), (Config(), [None] * 3)):
+    for config, expected in (
+        (Config.model_validate({"latency_targets": targets}), [0.5, 9, None]),
+        (Config(), [None] * 3),
+    ):
         evaluate(warehouse, detector(tmp_path, ROW.format(reason="bad")), HOUR, config)
         with warehouse.connect() as connection:
             ask = sa.text(
                 "select detect.latency_target_of(key) from unnest(array[:a, :b, :c]) with ordinality as k (key, n)"
             )
             keys = {"a": "application:c/a-1", "b": "application:d/a", "c": "application:c/b"}
-            assert connection.execute(ask, keys).scalars().all() == told
+            assert connection.execute(ask, keys).scalars().all() == expected
 
 
 def excepting(**exception: object) -> Config:
@@ -131,7 +132,7 @@ def excepting(**exception: object) -> Config:
         ),
     ],
 )
-def test_things_may_have_thresholds_of_their_own(
+def test_resources_may_have_their_own_thresholds(
     warehouse: sa.Engine, tmp_path: Path, exception: dict[str, object], statuses: dict[str, str]
 ) -> None:
     loaded(warehouse)
@@ -153,7 +154,7 @@ def test_things_may_have_thresholds_of_their_own(
         assert connection.execute(sa.text("select count(*) from detect.exception")).scalar() == 0
 
 
-def test_two_clusters_bear_different_flush_times_of_the_same_topic(warehouse: sa.Engine) -> None:
+def test_two_clusters_may_have_different_flush_limits_for_the_same_topic(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         for cluster in ("raw", "mail"):
@@ -170,7 +171,7 @@ def test_two_clusters_bear_different_flush_times_of_the_same_topic(warehouse: sa
     assert limits == {"raw": ("slow", 100), "mail": ("within_limit", 5000)}
 
 
-def test_not_loaded_is_blocked_and_keeps_what_was_said(warehouse: sa.Engine, tmp_path: Path) -> None:
+def test_a_failed_load_blocks_the_detector_and_keeps_its_stored_findings(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
     evaluate(warehouse, detector(tmp_path, ROW.format(reason="bad")), HOUR, Config())
     with warehouse.begin() as connection:
@@ -180,13 +181,13 @@ def test_not_loaded_is_blocked_and_keeps_what_was_said(warehouse: sa.Engine, tmp
     assert stored(warehouse) == [("c/a <b>", "firing")]
 
 
-def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
+def test_a_missing_load_blocks_the_detector(warehouse: sa.Engine, tmp_path: Path) -> None:
     detector_run = evaluate(warehouse, detector(tmp_path, ROW.format(reason="good")), HOUR, Config())
     assert (detector_run.status, detector_run.message) == ("blocked", "app consumer_groups has not loaded this hour")
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "expected"),
     [
         ("select 1 / 0 as reason, :hour as x", "a_test.sql: division by zero"),
         ("select\n  nothing, :hour as x", 'a_test.sql:17:3: column "nothing" does not exist (`nothing, :hour as x`)'),
@@ -197,17 +198,17 @@ def test_never_loaded_is_blocked(warehouse: sa.Engine, tmp_path: Path) -> None:
         (ROW.format(reason="bad").replace("size_bytes", "weight"), "verdicts.bad: c/a <b>: "),
     ],
 )
-def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: Path, sql: str, told: str) -> None:
+def test_bad_sql_is_one_line_and_stores_nothing(warehouse: sa.Engine, tmp_path: Path, sql: str, expected: str) -> None:
     loaded(warehouse)
     detector_run = evaluate(warehouse, detector(tmp_path, sql), HOUR, Config())
     assert detector_run.status == "failed"
-    assert told in str(detector_run.message)
+    assert expected in str(detector_run.message)
     assert "a_test.sql" in str(detector_run.message)
     assert "\n" not in str(detector_run.message)
     assert stored(warehouse) == []
 
 
-def test_a_pattern_that_postgresql_refuses_stops_nothing(
+def test_an_invalid_owner_pattern_is_skipped_with_a_warning(
     warehouse: sa.Engine, caplog: pytest.LogCaptureFixture
 ) -> None:
     owners = [Owner.model_construct(key_pattern=one, owner="a") for one in ("^(?P<c>demo)/", "^group:")]

@@ -1,4 +1,4 @@
-"""The detector loader: good headers load, every slip is one line that names file and key."""
+"""The detector loader: valid headers load; every error is one line with file and key."""
 
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def test_header_loads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "told"),
+    ("old", "new", "expected"),
     [
         ("clear_after_hours: 2", "clear_after_hours: 2\ncolour: red", "colour: unknown key"),
         ("severity: warning", "severity: awful", "verdicts.wrong.severity: "),
@@ -72,7 +72,7 @@ def test_header_loads(tmp_path: Path) -> None:
         (":limit_percent::", ":limit_percents::", ":limit_percents: used in the SQL but not in the header"),
         ("iops_max > :limit_percent::integer", "true", "params.limit_percent: never used"),
         ("title: Something is wrong", "id: mine\ntitle: x", "id: comes from the file's path"),
-        ("resource_kind: volume", "resource_kind: thing", "resource_kind: thing: no kind of resource"),
+        ("resource_kind: volume", "resource_kind: gadget", "resource_kind: gadget: no kind of resource"),
         (
             "  fine: {status: ok",
             "  good: {status: ok",
@@ -107,21 +107,21 @@ def test_header_loads(tmp_path: Path) -> None:
         ("volume_id, iops_max,", "volume_id, now() as since, now() as seen_since, iops_max,", "one `since`"),
     ],
 )
-def test_a_slip_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_an_error_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: str, expected: str) -> None:
     file = write(tmp_path, GOOD.replace(old, new, 1))
     with pytest.raises(StreamwardenError) as error:
         load_detectors(tmp_path)
     assert str(error.value).startswith(str(file))
-    assert told in str(error.value)
+    assert expected in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_caller_in_a_hurry_may_leave_the_words_unchecked(tmp_path: Path) -> None:
+def test_messages_are_not_checked_with_check_false(tmp_path: Path) -> None:
     write(tmp_path, GOOD.replace("{{ iops_max }}", "{{ iops_most }}"))
     assert load_detectors(tmp_path, check=False)["resource_wrong"].title == "Something is wrong"
 
 
-def test_an_id_is_unique_over_all_subjects(tmp_path: Path) -> None:
+def test_ids_are_unique_across_subjects(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     write(tmp_path, GOOD, "memory/resource_wrong.sql")
     with pytest.raises(StreamwardenError, match=r"the id is taken by .*memory/resource_wrong\.sql"):
@@ -145,7 +145,7 @@ def test_config_overrides(tmp_path: Path) -> None:
     assert load_detectors(tmp_path, Config.model_validate({"detectors": {"resource_wrong": {"enabled": False}}})) == {}
 
 
-def test_exceptions_name_what_tells_things_apart(tmp_path: Path) -> None:
+def test_exceptions_select_by_the_key_columns_or_the_owner(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
 
     def config(**exception: object) -> Config:

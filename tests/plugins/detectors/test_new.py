@@ -1,4 +1,4 @@
-"""`detectors new` writes two files that load, and whose cases pass, as they are."""
+"""`detectors new` writes a detector that loads and cases that pass."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def new(tmp_path: Path, name: str, kind: str, *reads: str, metric: str = "") -> 
 def test_a_new_detector_loads_and_its_cases_pass(
     module_warehouse: sa.Engine, tmp_path: Path, resource: str, reads: tuple[str, ...]
 ) -> None:
-    sql, cases = new(tmp_path, f"things/{resource}_wrong", resource, *reads)
+    sql, cases = new(tmp_path, f"examples/{resource}_wrong", resource, *reads)
     detector = load_detectors(tmp_path / "sql")[f"{resource}_wrong"]
     assert (detector.resource_kind, detector.reads, detector.sql) == (resource, reads, sql.read_text())
     found = read_cases(cases)
@@ -41,14 +41,14 @@ def test_a_new_detector_loads_and_its_cases_pass(
     assert len({row[detector.identity[0]] for row in found[-1]["given"][reads[0]]}) == 2
 
 
-def test_the_columns_of_all_its_tables_stand_beside_the_select(tmp_path: Path) -> None:
+def test_the_columns_of_all_tables_are_listed_in_the_sql(tmp_path: Path) -> None:
     sql, _ = new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly", "inventory.topic_hourly")
     assert "--   open_file_descriptors: Open files, largest sample\n" in sql.read_text()
     assert "--   retention_ms: retention.ms\n" in sql.read_text()
 
 
 @pytest.mark.parametrize(
-    ("name", "resource", "reads", "told"),
+    ("name", "resource", "reads", "expected"),
     [
         ("broker_odd", "broker", ("metrics.broker_hourly",), "broker_odd: must be SUBJECT/ID"),
         ("brokers/x", "brokr", ("metrics.broker_hourly",), "--kind brokr: no kind of resource; there are: volume, "),
@@ -57,10 +57,10 @@ def test_the_columns_of_all_its_tables_stand_beside_the_select(tmp_path: Path) -
         ("brokers/x", "broker", (), "--reads: name at least one table"),
     ],
 )
-def test_a_slip_is_one_line(tmp_path: Path, name: str, resource: str, reads: tuple[str, ...], told: str) -> None:
+def test_an_error_is_one_line(tmp_path: Path, name: str, resource: str, reads: tuple[str, ...], expected: str) -> None:
     with pytest.raises(StreamwardenError) as error:
         new(tmp_path, name, resource, *reads)
-    assert str(error.value).startswith(told) and "\n" not in str(error.value)
+    assert str(error.value).startswith(expected) and "\n" not in str(error.value)
     assert not list(tmp_path.glob("*/*/*"))
 
 
@@ -70,4 +70,4 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(StreamwardenError, match=r"broker_odd\.sql: exists already"):
         new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly")
     with pytest.raises(StreamwardenError, match="broker_odd: the id is taken by "):
-        new(tmp_path, "things/broker_odd", "broker", "metrics.broker_hourly")
+        new(tmp_path, "examples/broker_odd", "broker", "metrics.broker_hourly")

@@ -1,4 +1,4 @@
-"""Evidence for people: units by column name, nested lists, unknown values, names that try to forge."""
+"""Rendering of metrics: units by column name, nested lists, unknown values, forged names."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from streamwarden.rendering.readable import clean, labels, readable, readable_me
         ("note", "a\nb", "Note", "a b"),
     ],
 )
-def test_a_column_says_its_unit(column: str, value: object, label: str, text: str) -> None:
+def test_the_unit_comes_from_the_column_name(column: str, value: object, label: str, text: str) -> None:
     assert readable(column, value) == (label, text)
 
 
-def test_lists_get_a_line_for_each_entry_and_names_come_first() -> None:
+def test_lists_have_a_line_per_entry_with_the_name_first() -> None:
     metrics = {"topics": [{"bytes": 2048, "topic": "orders"}, {"bytes": None}]}
     assert readable_metrics(metrics) == [("Topics", "orders, bytes 2.0 KiB"), ("", "not known")]
     assert readable_metrics({"names": ["a", "b"], "none": [], "map": {"path": "$.a", "count": 3}}) == [
@@ -46,11 +46,11 @@ def test_lists_get_a_line_for_each_entry_and_names_come_first() -> None:
     ]  # fmt: skip
 
 
-def test_no_two_figures_have_the_same_label() -> None:
+def test_labels_are_unique() -> None:
     assert labels(["baseline_iops", "baseline_bytes_per_second", "size_gib"]) == {
         "baseline_iops": "Baseline (iops)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
     }  # fmt: skip
 
 
-def test_a_name_cannot_forge_a_line_or_speak_to_the_terminal() -> None:
+def test_a_name_cannot_forge_a_line_or_contain_control_characters() -> None:
     assert clean("a\r\nfingerprint: 0\x1b[2J\u202ecba\u2028z") == "a fingerprint: 0[2Jcba z"

@@ -28,7 +28,7 @@ from streamwarden.reports import daily, mail, mail_owner, mail_report, owners_of
 from streamwarden.tickets import reconcile
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
-from tests.plugins.tickets.story import DETECTORS, Story, hour, print_of
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, fingerprint_of, hour
 from tests.sql.rows import insert_row
 
 DAY = date(2026, 1, 5)
@@ -37,31 +37,31 @@ PLOT = """/*
 title: Bucket
 unit: percent
 kind: lines
-why: because
+why: reason
 */
 select :hour + n * interval '1 minute' as at, cast(:volume_id as text) as series, 100 - n as value
 from generate_series(0, 59) as n"""
 
 
 @pytest.fixture
-def story(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
-    """A day with an open finding of a hostile name, one closed, one skipped, and a source that didn't answer."""
+def scenario(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DeliveryScenario:
+    """A day with an open finding of a hostile name, one closed, one unknown, and a source that did not respond."""
     (tmp_path / "ebs_volume_starving.sql").write_text(PLOT)
     monkeypatch.setattr(daily, "draw_finding", lambda *args: _draw(*args, tmp_path))
-    story = Story(warehouse)
+    scenario = DeliveryScenario(warehouse)
     metrics = {"burst_balance_percent": 1.5, "size_gib": 10, "account_name": "x"}
-    said = {
+    fields = {
         "metrics": metrics,
         "key_metrics": ("burst_balance_percent", "size_gib"),
         "actions": (f"Make {clean(EVIL)} larger.",),
     }
-    story.judge(0, {EVIL: "firing", "b": "firing", "c": "unknown"}, **said, message=f"{EVIL} is empty.")
+    scenario.evaluate(0, {EVIL: "firing", "b": "firing", "c": "unknown"}, **fields, message=f"{EVIL} is empty.")
     reconcile(warehouse, Config(), DETECTORS)
     for number in (1, 2):
-        story.judge(number, {EVIL: "firing", "b": "ok", "c": "unknown"}, **said, coverage="refused")
-    story.judge(2, {}, "app_memory_heavy", detector_run="blocked")
+        scenario.evaluate(number, {EVIL: "firing", "b": "ok", "c": "unknown"}, **fields, coverage="refused")
+    scenario.evaluate(2, {}, "app_memory_heavy", detector_run="blocked")
     reconcile(warehouse, Config(), DETECTORS)
-    return story
+    return scenario
 
 
 def _draw(engine: sa.Engine, *args: Any) -> Any:
@@ -70,8 +70,8 @@ def _draw(engine: sa.Engine, *args: Any) -> Any:
     return draw_finding(engine, *args)
 
 
-def test_it_says_what_is_open_new_closed_and_not_evaluated(story: Story) -> None:
-    report = render_daily(story.engine, Config(), DAY, now=hour(3))
+def test_the_report_lists_open_new_closed_and_not_evaluated(scenario: DeliveryScenario) -> None:
+    report = render_daily(scenario.engine, Config(), DAY, now=hour(3))
     assert report.subject == "Streamwarden 2026-01-05: 1 open (1 critical), 2 new, 1 closed"
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", report.html.partition("</style>")[2]))
     for expected in (
@@ -85,9 +85,11 @@ def test_it_says_what_is_open_new_closed_and_not_evaluated(story: Story) -> None
     assert next(iter(report.images.values())).startswith(b"\x89PNG")
 
 
-def test_the_file_is_self_contained_and_writing_it_again_replaces_it(story: Story, tmp_path: Path) -> None:
+def test_the_file_is_self_contained_and_is_replaced_when_written_again(
+    scenario: DeliveryScenario, tmp_path: Path
+) -> None:
     config = Config(reports=Reports(folder=tmp_path / "out"))
-    report = render_daily(story.engine, config, DAY)
+    report = render_daily(scenario.engine, config, DAY)
     file = write_report(report, config)
     assert write_report(report, config) == file and list(file.parent.iterdir()) == [file]
     html = file.read_text()
@@ -95,23 +97,23 @@ def test_the_file_is_self_contained_and_writing_it_again_replaces_it(story: Stor
     assert not re.findall(r'(?:src|href)="(?!data:|http://127\.0\.0\.1:8080/)[^"]*"', html)
 
 
-def test_a_day_that_nobody_judged_says_so_and_what_to_do(warehouse: sa.Engine) -> None:
+def test_a_day_without_evaluations_says_so_and_names_the_action(warehouse: sa.Engine) -> None:
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject == "Streamwarden 2026-01-05: no hour was evaluated"
     assert "was evaluated" in report.html and "streamwarden run --hour 2026-01-05T00:00" in report.html
     assert "Nothing is open" not in report.html
 
 
-def test_a_healthy_day_says_what_to_do_next(warehouse: sa.Engine) -> None:
-    Story(warehouse).judge(0, {"a": "ok"})
+def test_a_healthy_day_names_the_next_step(warehouse: sa.Engine) -> None:
+    DeliveryScenario(warehouse).evaluate(0, {"a": "ok"})
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject == "Streamwarden 2026-01-05: nothing open, 0 closed"
     assert "No open findings." in report.html and "streamwarden detectors list" in report.html
 
 
 def test_a_storm_is_one_entry(warehouse: sa.Engine) -> None:
-    story = Story(warehouse)
-    story.judge(0, {f"v{n}": "firing" for n in range(200)})
+    scenario = DeliveryScenario(warehouse)
+    scenario.evaluate(0, {f"v{n}": "firing" for n in range(200)})
     reconcile(warehouse, Config(), DETECTORS)
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject.endswith("200 open (200 critical), 200 new, 0 closed")
@@ -119,31 +121,31 @@ def test_a_storm_is_one_entry(warehouse: sa.Engine) -> None:
     assert "180 of its findings are still open" in report.html
 
 
-def test_advice_without_tickets_has_a_section_of_its_own(warehouse: sa.Engine) -> None:
-    story = Story(warehouse)
+def test_info_findings_without_tickets_have_their_own_section(warehouse: sa.Engine) -> None:
+    scenario = DeliveryScenario(warehouse)
     with warehouse.begin() as connection:
         insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
-    story.judge(0, {EVIL: "firing"}, severity="info", message=f"{EVIL} could be smaller.")
+    scenario.evaluate(0, {EVIL: "firing"}, severity="info", message=f"{EVIL} could be smaller.")
     reconcile(warehouse, Config(), DETECTORS)
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject.endswith("nothing open, 0 closed")
     assert "Info findings without tickets" in report.html and "<script" not in report.html
     assert f"* Volume: {clean(EVIL)}. {clean(EVIL)} could be smaller." in report.text
-    story.judge(1, {EVIL: "firing"}, severity="warning")
+    scenario.evaluate(1, {EVIL: "firing"}, severity="warning")
     reconcile(warehouse, Config(), DETECTORS)
-    story.judge(2, {EVIL: "firing"}, severity="info")
+    scenario.evaluate(2, {EVIL: "firing"}, severity="info")
     assert "Info findings without tickets" not in render_daily(warehouse, Config(), DAY).html, "it has a ticket"
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(story: Story, tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_a_one_line_error(scenario: DeliveryScenario, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     config = Config(reports=Reports(folder=tmp_path / "taken"))
     with pytest.raises(StreamwardenError, match=r"^reports\.folder .*taken: "):
-        write_report(render_daily(story.engine, config, DAY), config)
+        write_report(render_daily(scenario.engine, config, DAY), config)
 
 
 class _Inbox:
-    """Keeps what it gets."""
+    """An SMTP handler that keeps the mails it receives; `refuse` and `unknown` make it reject."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -189,8 +191,10 @@ def config() -> Config:
     return Config(reports=Reports(mail_to=["vera@example.org", "ops@example.org"], mail_from="sw@example.org"))
 
 
-def test_the_mail_carries_text_html_and_pictures_by_content_id(story: Story, inbox: _Inbox, config: Config) -> None:
-    report = render_daily(story.engine, config, DAY)
+def test_the_mail_has_text_html_and_pictures_by_content_id(
+    scenario: DeliveryScenario, inbox: _Inbox, config: Config
+) -> None:
+    report = render_daily(scenario.engine, config, DAY)
     assert mail_report(report, config) == 2
     got = inbox.mails[0]
     assert (got["Subject"], got["To"]) == (report.subject, "vera@example.org, ops@example.org")
@@ -202,21 +206,21 @@ def test_the_mail_carries_text_html_and_pictures_by_content_id(story: Story, inb
     assert pictures[cids[0]].get_content() == report.images[cids[0]]
 
 
-def test_a_report_that_one_recipient_got_is_sent(
-    story: Story, inbox: _Inbox, config: Config, caplog: pytest.LogCaptureFixture
+def test_a_report_that_one_recipient_accepts_is_sent(
+    scenario: DeliveryScenario, inbox: _Inbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     inbox.unknown = "ops@example.org"
-    assert mail_report(render_daily(story.engine, config, DAY), config) == 1
+    assert mail_report(render_daily(scenario.engine, config, DAY), config) == 1
     assert len(inbox.mails) == 1 and "reports.mail_to: the mail server refuses ops@example.org (550" in caplog.text
 
 
-def test_no_recipients_no_mail(story: Story, inbox: _Inbox) -> None:
-    assert mail_report(render_daily(story.engine, Config(), DAY), Config()) == 0
+def test_no_recipients_no_mail(scenario: DeliveryScenario, inbox: _Inbox) -> None:
+    assert mail_report(render_daily(scenario.engine, Config(), DAY), Config()) == 0
     assert inbox.mails == []
 
 
-def test_through_airflows_connection(
-    story: Story, inbox: _Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
+def test_a_report_is_mailed_through_an_airflow_connection(
+    scenario: DeliveryScenario, inbox: _Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = urlsplit(os.environ[mail.SMTP_ENV]).port
     monkeypatch.setenv(
@@ -227,27 +231,27 @@ def test_through_airflows_connection(
     from airflow.providers.smtp.hooks.smtp import SmtpHook
 
     with SmtpHook("smtp_test") as hook:
-        assert mail_report(render_daily(story.engine, config, DAY), config, hook.get_conn()) == 2
+        assert mail_report(render_daily(scenario.engine, config, DAY), config, hook.get_conn()) == 2
     assert len(inbox.mails) == 1
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("smtp://me:secret@127.0.0.1:9", "the mail was not sent"),
         ("http://x", "must be like smtp://"),
     ],
 )
-def test_a_mail_that_cannot_be_sent_is_one_line_without_the_password(
-    warehouse: sa.Engine, config: Config, monkeypatch: pytest.MonkeyPatch, url: str, told: str
+def test_an_unsent_mail_is_a_one_line_error_without_the_password(
+    warehouse: sa.Engine, config: Config, monkeypatch: pytest.MonkeyPatch, url: str, message: str
 ) -> None:
     monkeypatch.setenv(mail.SMTP_ENV, url)
-    with pytest.raises(StreamwardenError, match=told) as error:
+    with pytest.raises(StreamwardenError, match=message) as error:
         mail_report(render_daily(warehouse, config, DAY), config)
     assert "secret" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_wrong_credentials_and_a_refused_mail_are_one_line(
+def test_wrong_credentials_and_a_refused_mail_are_one_line_errors(
     warehouse: sa.Engine, inbox: _Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report, url = render_daily(warehouse, config, DAY), os.environ[mail.SMTP_ENV]
@@ -270,40 +274,42 @@ OWNED = Tickets(
 
 
 @pytest.fixture
-def owned(warehouse: sa.Engine) -> Story:
-    """A volume of the storage team starves; a group of nobody follows from it and stands in its ticket."""
-    story = Story(warehouse)
+def owned(warehouse: sa.Engine) -> DeliveryScenario:
+    """A firing volume of the storage team, with an unowned group as a downstream effect in its ticket."""
+    scenario = DeliveryScenario(warehouse)
     with warehouse.begin() as connection:
         insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
-    story.judge(0, {"v1": "firing", "v2": "firing"}, owner="storage")
-    story.judge(0, {"g1": "firing", "g2": "unknown"}, "consumer_group_lagging", severity="warning")
-    story.causes(0, {(print_of("g1", "consumer_group_lagging"), print_of("v1")): 0.9})
+    scenario.evaluate(0, {"v1": "firing", "v2": "firing"}, owner="storage")
+    scenario.evaluate(0, {"g1": "firing", "g2": "unknown"}, "consumer_group_lagging", severity="warning")
+    scenario.store_causes(0, {(fingerprint_of("g1", "consumer_group_lagging"), fingerprint_of("v1")): 0.9})
     reconcile(warehouse, Config(), DETECTORS)
-    return story
+    return scenario
 
 
-def test_the_whole_says_who_owns_how_much_and_how_to_name_an_owner(owned: Story) -> None:
+def test_the_fleet_report_counts_findings_by_owner(owned: DeliveryScenario) -> None:
     report = render_daily(owned.engine, Config(), DAY)
     assert "* storage: 2 open (2 critical), 2 new, 0 closed" in report.text
     assert "* unassigned: 1 open (0 critical), 1 new, 0 closed" in report.text
     assert "By owner" in report.html and owners_of(owned.engine, DAY) == ["storage"]
 
 
-def test_an_owner_gets_what_is_theirs_and_no_more(owned: Story) -> None:
+def test_the_report_of_an_owner_has_only_their_findings(owned: DeliveryScenario) -> None:
     report = render_daily(owned.engine, Config(), DAY, owner="storage")
     assert report.subject == "Streamwarden 2026-01-05 for storage: 2 open (2 critical), 2 new, 0 closed"
     assert "title: v1" in report.text and "title: v2" in report.text and "g1" not in report.text
     assert "fleet in figures" not in report.html and "By owner" not in report.html and "g2" not in report.html
 
 
-def test_what_stands_in_anothers_ticket_is_in_its_owners_report(owned: Story) -> None:
+def test_an_effect_in_the_ticket_of_another_owner_is_in_its_own_report(owned: DeliveryScenario) -> None:
     report = render_daily(owned.engine, Config(), DAY, owner="")
     assert "title: g1" in report.text and "v2" not in report.text
     assert "owners: in streamwarden.yaml: - {key_pattern: '^group:c/g1$', owner: NAME}" in report.text
     assert "Possible cause" in report.html and "{key_pattern: &#39;^group:c/g1$" in report.html.replace("'", "&#39;")
 
 
-def test_an_owners_report_is_mailed_where_routes_have_its_tickets_mailed(owned: Story, tmp_path: Path) -> None:
+def test_the_report_of_an_owner_is_mailed_where_routes_mail_its_tickets(
+    owned: DeliveryScenario, tmp_path: Path
+) -> None:
     config, sent = Config(tickets=OWNED, reports=Reports(folder=tmp_path)), []
 
     def opened(name: str, settings: Mail) -> MailTracker:
@@ -316,7 +322,7 @@ def test_an_owners_report_is_mailed_where_routes_have_its_tickets_mailed(owned: 
     ]
     assert mail_owner(render_daily(owned.engine, config, DAY, owner="billing"), config, opened) == 0
 
-    def torn(name: str, settings: Mail) -> MailTracker:
+    def partly_away(name: str, settings: Mail) -> MailTracker:
         def post(message: EmailMessage | None) -> None:
             if name == "away":
                 raise smtplib.SMTPConnectError(421, "away")
@@ -326,10 +332,12 @@ def test_an_owners_report_is_mailed_where_routes_have_its_tickets_mailed(owned: 
 
     away = {"away": OWNED.trackers["disks"], **OWNED.trackers}
     several = Tickets(trackers=away, routes=[Route(owner="storage", to=["away", "disks"])])
-    assert mail_owner(report, Config(tickets=several), torn) == 1 and len(sent) == 2, "one server away is no failure"
+    assert mail_owner(report, Config(tickets=several), partly_away) == 1 and len(sent) == 2, (
+        "one unreachable server of two is not a failure"
+    )
     one = Tickets(trackers=away, routes=[Route(owner="storage", to=["away"])])
     with pytest.raises(StreamwardenError, match="421: away"):
-        mail_owner(report, Config(tickets=one), torn)
+        mail_owner(report, Config(tickets=one), partly_away)
     assert write_report(report, config).name == "daily-2026-01-05-storage.html"
     strange = render_daily(owned.engine, config, DAY, owner="../../team & co")
     assert write_report(strange, config) == tmp_path / "daily-2026-01-05-.._.._team_co.html"

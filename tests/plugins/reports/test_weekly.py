@@ -12,7 +12,7 @@ from streamwarden.base.config import Config, Reports
 from streamwarden.reports import monday_of, render_weekly, weekly, write_report
 from streamwarden.tickets import reconcile
 
-from tests.plugins.tickets.story import DETECTORS, Story, hour
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, hour
 from tests.sql.rows import insert_row
 
 MONDAY = date(2026, 1, 5)
@@ -21,27 +21,29 @@ WEEK = 7 * 24
 
 
 @pytest.fixture
-def story(warehouse: sa.Engine) -> Story:
-    """One finding of the week before that is open still; in this one a hostile name, and one that was mended."""
-    story = Story(warehouse)
-    story.judge(-WEEK, {"old": "firing"}, owner="storage")
+def scenario(warehouse: sa.Engine) -> DeliveryScenario:
+    """One finding that is open since the week before; in this week one of a hostile name, and one resolved."""
+    scenario = DeliveryScenario(warehouse)
+    scenario.evaluate(-WEEK, {"old": "firing"}, owner="storage")
     reconcile(warehouse, Config(), DETECTORS)
-    story.judge(0, {"old": "firing", EVIL: "firing", "b": "firing"}, owner="storage")
+    scenario.evaluate(0, {"old": "firing", EVIL: "firing", "b": "firing"}, owner="storage")
     reconcile(warehouse, Config(), DETECTORS)
     for number in (1, 2):
-        story.judge(
+        scenario.evaluate(
             number, {"old": "firing", EVIL: "firing", "b": "ok", "c": "unknown"}, coverage="refused", owner="storage"
         )
         reconcile(warehouse, Config(), DETECTORS)
-    return story
+    return scenario
 
 
 def _words(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.partition("</style>")[2]))
 
 
-def test_it_compares_with_the_week_before_and_names_what_stands_open_the_longest(story: Story) -> None:
-    report = render_weekly(story.engine, Config(), MONDAY, now=hour(3))
+def test_the_report_compares_with_the_week_before_and_lists_the_oldest_open_findings(
+    scenario: DeliveryScenario,
+) -> None:
+    report = render_weekly(scenario.engine, Config(), MONDAY, now=hour(3))
     assert report.subject == "Streamwarden 2026-W02: 2 open (2 critical), 2 new, 1 closed"
     text = _words(report.html)
     for expected in (
@@ -60,15 +62,17 @@ def test_it_compares_with_the_week_before_and_names_what_stands_open_the_longest
         assert expected in report.text, expected
 
 
-def test_the_oldest_are_named_however_many_worse_ones_are_open(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_findings_are_listed_even_if_others_are_more_severe(
+    scenario: DeliveryScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(weekly, "MOST_LINES", 1)
-    text = _words(render_weekly(story.engine, Config(), MONDAY, now=hour(3)).html)
+    text = _words(render_weekly(scenario.engine, Config(), MONDAY, now=hour(3)).html)
     oldest = text[text.index("Open the longest") :]
     assert "title: old" in oldest and "and 1 more" in oldest
     assert "&lt;script&gt;" not in oldest.partition("and 1 more")[0]
 
 
-def test_what_is_paid_stands_first(story: Story) -> None:
+def test_costs_are_listed_first(scenario: DeliveryScenario) -> None:
     volume = {"account": "1", "volume_type": "gp3", "size_gib": 100, "provisioned_iops": 3000,
               "provisioned_throughput_mib_s": 125}  # fmt: skip
     price = {
@@ -80,12 +84,12 @@ def test_what_is_paid_stands_first(story: Story) -> None:
         "gp3_iops": 0.005,
         "gp3_mib_s": 0.04,
     }
-    with story.engine.begin() as connection:
+    with scenario.engine.begin() as connection:
         insert_row(connection, "inventory.ebs_price", price)
         for volume_id, application, region in (("v1", "orders", "r"), ("v2", "orders", "unpriced")):
             row = volume | {"hour": hour(2), "volume_id": volume_id, "application": application, "region": region}
             insert_row(connection, "inventory.volume_hourly", row)
-    report = render_weekly(story.engine, Config(), MONDAY, now=hour(3))
+    report = render_weekly(scenario.engine, Config(), MONDAY, now=hour(3))
     text = _words(report.html)
     assert "EBS volumes cost at least $10 a month." in text
     assert "EBS volumes orders 2 volumes, 1 without a price $10" in text
@@ -93,9 +97,9 @@ def test_what_is_paid_stands_first(story: Story) -> None:
     assert "* EBS volumes, orders: $10 (2 volumes, 1 without a price)" in report.text
 
 
-def test_the_broker_whose_network_a_lost_peer_would_fill_the_most_is_named(story: Story) -> None:
-    def gathered(*brokers: tuple[str, int, float, float]) -> None:
-        with story.engine.begin() as connection:
+def test_the_broker_with_the_least_network_headroom_after_losing_a_peer_is_named(scenario: DeliveryScenario) -> None:
+    def store_brokers(*brokers: tuple[str, int, float, float]) -> None:
+        with scenario.engine.begin() as connection:
             for cluster, broker_id, comes, goes in brokers:
                 row = {"hour": hour(2), "cluster": cluster, "broker_id": broker_id, "endpoint": f"e{broker_id}",
                        "samples": 3, "instance_id": f"{cluster}-{broker_id}", "bytes_in_per_second": comes,
@@ -103,42 +107,42 @@ def test_the_broker_whose_network_a_lost_peer_would_fill_the_most_is_named(story
                        "replication_bytes_out_per_second": 0}  # fmt: skip
                 insert_row(connection, "metrics.broker_hourly", row)
 
-    def sustains(instance_id: str, **limits: float) -> None:
-        with story.engine.begin() as connection:
+    def store_limits(instance_id: str, **limits: float) -> None:
+        with scenario.engine.begin() as connection:
             for direction, limit in limits.items():
                 row = {"hour": hour(2), "account": "1", "region": "r", "instance_id": instance_id,
                        "direction": direction, "baseline_bytes_per_second": limit}  # fmt: skip
                 insert_row(connection, "metrics.instance_network_hourly", row)
 
-    def told() -> tuple[str, str]:
-        report = render_weekly(story.engine, Config(), MONDAY, now=hour(3))
+    def rendered() -> tuple[str, str]:
+        report = render_weekly(scenario.engine, Config(), MONDAY, now=hour(3))
         assert "<script" not in report.html
         return _words(report.html), report.text
 
-    assert "Capacity headroom" not in told()[0] and "CAPACITY HEADROOM" not in told()[1], "no broker is known"
-    gathered(("a", 1, 30, 10), ("a", 2, 30, 20), (EVIL, 1, 5, 40), (EVIL, 2, 5, 60))
-    html, text = told()
+    assert "Capacity headroom" not in rendered()[0] and "CAPACITY HEADROOM" not in rendered()[1], "no broker is known"
+    store_brokers(("a", 1, 30, 10), ("a", 2, 30, 20), (EVIL, 1, 5, 40), (EVIL, 2, 5, 60))
+    html, text = rendered()
     assert (
         "Not evaluated: network limits or loads of brokers are not reported" in html
         and "Not evaluated: network limits" in text
     )
-    sustains("a-1", **{"in": 100, "out": 100})
-    sustains(f"{EVIL}-1", **{"in": 100, "out": 200})
-    html, text = told()
-    # a-1 gets 30 and 30 more, of 100; the other sends 40 and 60 more, of 200.
+    store_limits("a-1", **{"in": 100, "out": 100})
+    store_limits(f"{EVIL}-1", **{"in": 100, "out": 200})
+    html, text = rendered()
+    # a-1 receives 30 and 30 more, of 100; the other sends 40 and 60 more, of 200.
     assert (
         "Network: with the peer lost that gets most, broker 1 of a would get 60 % of what its instance sustains,"
         " 30 % now: the fullest of 2 brokers; of 2 more it isn't known."
     ) in html.replace("&#39;", "'")
     assert "* Network with a peer lost: broker 1 of a, 60 % in (30 % now; fullest of 2 brokers, 2 not known)" in text
-    sustains(f"{EVIL}-2", **{"in": 10, "out": 80})
-    sustains("a-2", **{"in": 100, "out": 100})
-    html, text = told()
+    store_limits(f"{EVIL}-2", **{"in": 10, "out": 80})
+    store_limits("a-2", **{"in": 100, "out": 100})
+    html, text = rendered()
     assert "sends most, broker 2 of &lt;script&gt;" in html and "would send 150 % of what its instance" in html
     assert "75 % now: the fullest of 4 brokers." in html and "150 % out (75 % now; fullest of 4 brokers)" in text
 
 
-def test_a_week_that_nobody_judged_says_so(warehouse: sa.Engine) -> None:
+def test_a_week_without_evaluations_says_so(warehouse: sa.Engine) -> None:
     report = render_weekly(warehouse, Config(), MONDAY)
     assert report.subject == "Streamwarden 2026-W02: no hour was evaluated"
     text = _words(report.html)
@@ -147,15 +151,15 @@ def test_a_week_that_nobody_judged_says_so(warehouse: sa.Engine) -> None:
 
 
 def test_a_healthy_week(warehouse: sa.Engine) -> None:
-    Story(warehouse).judge(0, {"a": "ok"})
+    DeliveryScenario(warehouse).evaluate(0, {"a": "ok"})
     report = render_weekly(warehouse, Config(), MONDAY)
     assert report.subject == "Streamwarden 2026-W02: nothing open, 0 closed"
     assert "No findings." in _words(report.html) and "Open the longest" not in report.html
 
 
-def test_the_week_begins_on_monday(story: Story, tmp_path: Path) -> None:
+def test_the_week_begins_on_monday(scenario: DeliveryScenario, tmp_path: Path) -> None:
     assert [monday_of(MONDAY + timedelta(days=n)) for n in (-1, 0, 6)] == [MONDAY - timedelta(days=7), MONDAY, MONDAY]
-    report = render_weekly(story.engine, Config(), date(2025, 12, 29))
-    assert report.subject.startswith("Streamwarden 2026-W01: 1 open"), "by ISO the week of its Thursday"
+    report = render_weekly(scenario.engine, Config(), date(2025, 12, 29))
+    assert report.subject.startswith("Streamwarden 2026-W01: 1 open"), "the ISO week of its Thursday"
     file = write_report(report, Config(reports=Reports(folder=tmp_path)))
     assert file.name == "weekly-2026-W01.html" and "cid:" not in file.read_text()

@@ -1,4 +1,4 @@
-"""Housekeeping on a real warehouse: partitions ahead, retention by the newest row, never much at once."""
+"""Housekeeping on a real warehouse: future partitions, retention from the newest row, a limit per run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _INSERT = {
 
 @pytest.fixture
 def house(empty_warehouse: sa.Engine) -> sa.Engine:
-    """As it is for users: without the default partitions of other tests."""
+    """A warehouse as users have it, without the default partitions of other tests."""
     migrate(empty_warehouse)
     return empty_warehouse
 
@@ -52,7 +52,7 @@ def _has_partition(house: sa.Engine, name: str) -> bool:
         return connection.execute(sa.text("select to_regclass(:name)"), {"name": name}).scalar() is not None
 
 
-def test_partitions_are_made_for_today_and_the_days_ahead(house: sa.Engine) -> None:
+def test_partitions_are_created_for_today_and_future_days(house: sa.Engine) -> None:
     keep_house(house, SETTINGS, datetime(2026, 11, 29, tzinfo=UTC))
     for day in ("20261129", "20261202"):
         assert _has_partition(house, f"metrics.volume_sample_{day}")
@@ -63,38 +63,38 @@ def test_partitions_are_made_for_today_and_the_days_ahead(house: sa.Engine) -> N
 
 
 def test_every_table_of_hours_is_partitioned(house: sa.Engine) -> None:
-    whole = sa.text("""
+    unpartitioned = sa.text("""
         select format('%s.%s', c.relnamespace::regnamespace, c.relname)
         from pg_class as c inner join pg_attribute as a on c.oid = a.attrelid and a.attname in ('hour', 'at')
         where c.relkind = 'r' and not c.relispartition
         and c.relnamespace::regnamespace::text in ('inventory', 'metrics', 'detect')""")
     with house.connect() as connection:
-        assert connection.execute(whole).scalars().all() == [], (
+        assert connection.execute(unpartitioned).scalars().all() == [], (
             "add `partition by range (hour)`: retention drops partitions"
         )
 
 
-def test_samples_go_by_the_day_and_facts_by_the_month(house: sa.Engine) -> None:
-    _fill(house, FACTS, NOW, 500, step=5)  # and empty partitions for samples: these go without much ado
+def test_samples_are_dropped_by_day_and_facts_by_month(house: sa.Engine) -> None:
+    _fill(house, FACTS, NOW, 500, step=5)  # empty partitions of samples are dropped without confirmation
     _fill(house, SAMPLES, NOW, 40)
     done, left = keep_house(house, SETTINGS, NOW)
     assert left == []
     assert _hours(house, SAMPLES)[0] == (NOW - timedelta(days=35)).replace(minute=0)
-    assert done[f"{FACTS}: partitions dropped"] == 1  # July 2025; of August the last day is still to be kept
+    assert done[f"{FACTS}: partitions dropped"] == 1  # July 2025; the last day of August is still within the retention
     assert _hours(house, FACTS)[0] >= datetime(2025, 8, 1, tzinfo=UTC)
     assert keep_house(house, SETTINGS, NOW) == ({}, [])
 
 
-def test_a_clock_that_runs_ahead_makes_nothing_old(house: sa.Engine) -> None:
+def test_a_clock_that_is_ahead_drops_nothing(house: sa.Engine) -> None:
     _fill(house, SAMPLES, NOW, 30)
     done, left = keep_house(house, SETTINGS, LATER)
     assert (set(done), left) == ({"partitions created"}, [])
     assert len(_hours(house, SAMPLES)) == 30
 
 
-def test_much_at_once_asks_first(house: sa.Engine) -> None:
+def test_dropping_many_partitions_needs_confirmation(house: sa.Engine) -> None:
     _fill(house, SAMPLES, NOW, 30)
-    _fill(house, SAMPLES, LATER, 1)  # gathered by the wrong clock
+    _fill(house, SAMPLES, LATER, 1)  # gathered with a wrong clock
     done, left = keep_house(house, SETTINGS, LATER)
     assert [expiry.table for expiry in left] == [SAMPLES]
     assert f"{SAMPLES}: 30 of 31 partitions with rows are older than 35 days before 2026-12-31 02:00 UTC" in str(
@@ -106,7 +106,7 @@ def test_much_at_once_asks_first(house: sa.Engine) -> None:
     assert len(_hours(house, SAMPLES)) == 1
 
 
-def test_a_table_may_have_a_retention_of_its_own(house: sa.Engine) -> None:
+def test_a_table_may_have_its_own_retention(house: sa.Engine) -> None:
     _fill(house, FACTS, NOW, 130, step=5)
     settings = SETTINGS.model_copy(update={"retention_days": {FACTS: 90}})
     assert keep_house(house, settings, NOW)[0][f"{FACTS}: partitions dropped"] == 1
@@ -114,7 +114,7 @@ def test_a_table_may_have_a_retention_of_its_own(house: sa.Engine) -> None:
         keep_house(house, SETTINGS.model_copy(update={"retention_days": {"metrics.gone": 90}}), NOW)
 
 
-def test_the_command_says_what_it_would_do(house: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_what_it_would_do(house: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "s.yaml").write_text("tickets: {trackers: {}}\n")
     monkeypatch.setenv(CONFIG_ENV, str(tmp_path / "s.yaml"))
     monkeypatch.setenv(WAREHOUSE_ENV, house.url.set(drivername="postgresql").render_as_string(hide_password=False))
@@ -128,7 +128,7 @@ def test_the_command_says_what_it_would_do(house: sa.Engine, tmp_path: Path, mon
     assert len(_hours(house, SAMPLES)) == 36
 
 
-def test_the_sizes_say_what_a_full_retention_takes(house: sa.Engine) -> None:
+def test_sizes_include_the_expected_size_at_full_retention(house: sa.Engine) -> None:
     with house.begin() as connection:
         for day in ("2026-11-20", "2026-11-21"):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
@@ -146,7 +146,7 @@ def test_the_sizes_say_what_a_full_retention_takes(house: sa.Engine) -> None:
     assert sizes[SAMPLES].full_bytes is None
 
 
-def test_the_migrations_say_which_tables_are_kept_for_a_time(house: sa.Engine) -> None:
+def test_the_migrations_define_which_tables_have_a_retention(house: sa.Engine) -> None:
     with house.connect() as connection:
         found = connection.exec_driver_sql("select cast(partrelid as regclass)::text from pg_partitioned_table")
         assert set(found.scalars()) == partitioned_tables()

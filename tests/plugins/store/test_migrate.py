@@ -51,10 +51,10 @@ def test_a_bad_migration_leaves_nothing(warehouse: sa.Engine, release: Path) -> 
     assert not sa.inspect(warehouse).has_table("half_done", schema="public")
 
 
-def test_comments_come_from_the_lines_themselves() -> None:
-    text = "-- A thing\n-- of value.\ncreate table a.b (\n  x integer not null,  -- It's x\n  primary key (x)\n);\n"
+def test_comments_come_from_the_lines_of_the_sql() -> None:
+    text = "-- A table\n-- of values.\ncreate table a.b (\n  x integer not null,  -- It's x\n  primary key (x)\n);\n"
     assert list(comments(text)) == [
-        "comment on table a.b is 'A thing of value.'",
+        "comment on table a.b is 'A table of values.'",
         "comment on column a.b.x is 'It''s x'",
     ]
     function = (
@@ -68,7 +68,7 @@ def test_comments_come_from_the_lines_themselves() -> None:
     ]
 
 
-def test_partitions_of_a_day_are_made_once(empty_warehouse: sa.Engine) -> None:
+def test_partitions_of_a_day_are_created_once(empty_warehouse: sa.Engine) -> None:
     migrate(empty_warehouse)
     with empty_warehouse.begin() as connection:
         made = connection.execute(sa.text("select public.ensure_day('2026-01-05')")).scalar_one()
@@ -112,7 +112,7 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         connection.exec_driver_sql(f"drop owned by {role}; drop role {role}")
 
 
-def test_a_warehouse_from_before_the_first_release_is_refused_in_one_line(empty_warehouse: sa.Engine) -> None:
+def test_a_warehouse_from_before_the_first_release_is_a_one_line_error(empty_warehouse: sa.Engine) -> None:
     with empty_warehouse.begin() as connection:
         connection.exec_driver_sql(
             "create table public.schema_migration (name text primary key, checksum text not null)"

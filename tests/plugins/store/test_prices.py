@@ -1,4 +1,4 @@
-"""EBS prices: the table in the repository and a deployment's own, and what a volume costs by them."""
+"""EBS prices: the table in the repository, the table of a deployment, and the cost of volumes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cost(warehouse: sa.Engine, *volume: object) -> float | None:
         ).scalar()
 
 
-def test_what_volumes_cost_by_the_table_in_the_repository(warehouse: sa.Engine) -> None:
+def test_the_cost_of_volumes_with_the_table_in_the_repository(warehouse: sa.Engine) -> None:
     assert cost(warehouse, "eu-central-1", "gp2", 1024, 3072, None) is None  # not loaded yet
     for _ in range(2):
         load_prices(warehouse, Config())
@@ -36,13 +36,13 @@ def test_what_volumes_cost_by_the_table_in_the_repository(warehouse: sa.Engine) 
         ("us-east-1", "st1", 1000, 500, None): 45.0,
     }.items():
         assert cost(warehouse, *volume) == pytest.approx(usd, abs=0.01), volume
-    # Nothing is guessed.
+    # Unknown prices are null.
     for volume in (("mars-1", "gp3", 1, 1, 1), ("us-east-1", "standard", 1, 1, 1), ("us-east-1", "io2", 1, None, 1)):
         assert cost(warehouse, *volume) is None
 
 
 @pytest.mark.usefixtures("slow_commits")
-def test_two_runs_at_once_both_load_it(warehouse: sa.Engine) -> None:
+def test_two_concurrent_runs_load_the_prices(warehouse: sa.Engine) -> None:
     with ThreadPoolExecutor() as pool:
         first, second = pool.map(lambda _: load_prices(warehouse, Config()), range(2))
     assert first == second
@@ -50,7 +50,7 @@ def test_two_runs_at_once_both_load_it(warehouse: sa.Engine) -> None:
         assert connection.exec_driver_sql("select count(*) from inventory.ebs_price").scalar_one() == len(first)
 
 
-def test_the_least_volume_that_sustains_what_is_wanted(warehouse: sa.Engine) -> None:
+def test_the_cheapest_volume_that_sustains_a_load(warehouse: sa.Engine) -> None:
     wanted: dict[tuple[str, int, int, int], tuple[float | None, ...]] = {
         ("gp3", 100, 20, 10): (10, 3000, 125, True),
         ("gp3", 16000, 125, 10): (32, 16000, 125, True),
@@ -73,7 +73,7 @@ def test_the_least_volume_that_sustains_what_is_wanted(warehouse: sa.Engine) -> 
         assert connection.execute(nothing).scalar() == 0
 
 
-def test_a_table_of_ones_own_replaces_it(warehouse: sa.Engine, tmp_path: Path) -> None:
+def test_the_table_of_a_deployment_replaces_the_prices(warehouse: sa.Engine, tmp_path: Path) -> None:
     load_prices(warehouse, Config())
     own = tmp_path / "own.csv"
     own.write_text(f"# ours\n{HEADER}\nmoon-1,2025-01-01,a contract,0.5,,,,,,,,,,,\n")
@@ -84,7 +84,7 @@ def test_a_table_of_ones_own_replaces_it(warehouse: sa.Engine, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (f"{HEADER}\n", "contains no prices."),
         (f"{HEADER}\n{LINE}\n{LINE}\n", "us-east-1: duplicate region."),
@@ -93,14 +93,14 @@ def test_a_table_of_ones_own_replaces_it(warehouse: sa.Engine, tmp_path: Path) -
         (f"{HEADER.replace('gp3_gib', 'gp9_gib')}\n{LINE}\n", "us-east-1: gp3_gib: Field required"),
     ],
 )
-def test_a_slip_names_file_region_and_column(tmp_path: Path, text: str, said: str) -> None:
+def test_an_error_names_file_region_and_column(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "own.csv"
     file.write_text(text)
     with pytest.raises(StreamwardenError) as problem:
         read_prices(file)
-    assert str(problem.value).startswith(str(file)) and said in str(problem.value)
+    assert str(problem.value).startswith(str(file)) and message in str(problem.value)
 
 
-def test_a_table_that_is_not_there() -> None:
+def test_a_missing_table_is_an_error() -> None:
     with pytest.raises(StreamwardenError, match=r"ebs_prices: /nowhere\.csv: No such file"):
         read_prices(Path("/nowhere.csv"))

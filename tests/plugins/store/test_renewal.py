@@ -1,4 +1,4 @@
-"""An upgrade renews our functions and views, and what people built on them stays."""
+"""An upgrade replaces our functions and views, and keeps objects that users built on them."""
 
 import shutil
 from collections.abc import Iterator
@@ -35,23 +35,23 @@ $$;
 
 
 class Release:
-    """The next release's sql/."""
+    """The sql/ folder of the next release, and the warehouse that it migrates."""
 
     def __init__(self, folder: Path, warehouse: sa.Engine) -> None:
         self.folder, self.warehouse = folder, warehouse
 
-    def has(self, name: str, text: str) -> "Release":
+    def add(self, name: str, text: str) -> "Release":
         (self.folder / name).write_text(text)
         return self
 
-    def lacks(self, name: str, *, retired: bool = True) -> "Release":
+    def remove(self, name: str, *, retired: bool = True) -> "Release":
         (self.folder / name).unlink()
         if retired:
             with (self.folder / "retired.txt").open("a") as file:
                 file.write(f"{name}\n")
         return self
 
-    def migrated(self, *, back: bool = False) -> list[str]:
+    def migrate(self, *, back: bool = False) -> list[str]:
         return migrate(self.warehouse, back=back)
 
     def sql(self, statements: str) -> None:
@@ -73,9 +73,9 @@ def release(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     shutil.copytree(SQL, tmp_path / "sql")
     monkeypatch.setattr(module, "SQL", tmp_path / "sql")
     release = Release(tmp_path / "sql", warehouse)
-    release.has("views/a_lagging_groups.sql", ON_OURS).has("views/some_groups.sql", OURS)
-    release.has("functions/far_behind.sql", FUNCTION)
-    assert release.migrated() == ["functions/far_behind.sql", "views/some_groups.sql", "views/a_lagging_groups.sql"]
+    release.add("views/a_lagging_groups.sql", ON_OURS).add("views/some_groups.sql", OURS)
+    release.add("functions/far_behind.sql", FUNCTION)
+    assert release.migrate() == ["functions/far_behind.sql", "views/some_groups.sql", "views/a_lagging_groups.sql"]
     suffix = warehouse.url.database
     release.sql(f"create role reader_{suffix}; create role bob_{suffix}; create schema analyst")
     release.reader, release.bob = f"reader_{suffix}", f"bob_{suffix}"  # type: ignore[attr-defined]
@@ -86,15 +86,15 @@ def release(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     )
 
 
-def test_only_what_changed_is_renewed(release: Release) -> None:
+def test_only_changed_files_are_replaced(release: Release) -> None:
     before = release.ask("select xmin::text from pg_class where oid = 'public.volumes'::regclass")
     wider = OURS.replace("  lag_records  -- Lag", "  lag_records,  -- Lag\n  hour  -- The hour (UTC)")
-    assert release.has("views/some_groups.sql", wider).migrated() == ["views/some_groups.sql"]
+    assert release.add("views/some_groups.sql", wider).migrate() == ["views/some_groups.sql"]
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records", "hour"]
     assert release.ask("select xmin::text from pg_class where oid = 'public.volumes'::regclass") == before
 
 
-def test_what_people_built_survives_other_columns(release: Release) -> None:
+def test_objects_of_users_survive_changed_columns(release: Release) -> None:
     reader, bob = release.reader, release.bob  # type: ignore[attr-defined]
     release.sql(f"""
         grant select on public.some_groups to {reader} with grant option;
@@ -112,8 +112,8 @@ def test_what_people_built_survives_other_columns(release: Release) -> None:
         grant select on public.some_groups to {bob};
         grant select on analyst.mine to {reader}; grant execute on function analyst.rows to {reader};
         revoke execute on function analyst.rows from public;
-        create table public.notes (said text); create table metrics.own (x integer)""")
-    assert release.has("views/some_groups.sql", NARROWER).migrated() == ["views/some_groups.sql"]
+        create table public.notes (text text); create table metrics.own (x integer)""")
+    assert release.add("views/some_groups.sql", NARROWER).migrate() == ["views/some_groups.sql"]
     assert release.columns("public.some_groups") == ["group_id", "lag_records"]
     assert release.columns("analyst.mine") == ["group_id", "twice"]
     for relation in ("public.lagging_groups", "public.kept", "public.far", "public.notes", "metrics.own"):
@@ -135,33 +135,33 @@ def test_what_people_built_survives_other_columns(release: Release) -> None:
         f"not has_function_privilege('{bob}', 'analyst.rows()', 'execute')",
     ):
         assert release.ask(f"select {right}"), right
-    assert release.migrated() == []
+    assert release.migrate() == []
 
 
-def test_what_does_not_fit_any_more_is_named_and_nothing_changes(release: Release) -> None:
+def test_an_object_that_no_longer_fits_is_named_and_nothing_changes(release: Release) -> None:
     release.sql("""
         create view analyst.by_cluster as select cluster, count(*) as groups from public.some_groups group by cluster;
         create view analyst.lags as select lag_records from public.some_groups""")
-    release.has("views/some_groups.sql", NARROWER).has(
+    release.add("views/some_groups.sql", NARROWER).add(
         "migrations/9001_new.sql", "create table public.new_one (x text);"
     )
     with pytest.raises(
         StreamwardenError, match=r"nothing was changed: .*: view analyst\.by_cluster \(column .*cluster"
     ):
-        release.migrated()
+        release.migrate()
     assert release.columns("analyst.by_cluster") == ["cluster", "groups"]
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
     assert not sa.inspect(release.warehouse).has_table("new_one")
 
 
-def test_what_cannot_be_made_again_from_its_definition_is_named(release: Release) -> None:
+def test_an_object_that_cannot_be_recreated_is_named(release: Release) -> None:
     release.sql("create table analyst.copies (one public.some_groups)")
     with pytest.raises(StreamwardenError, match=r"sql/views/some_groups\.sql: .*table analyst\.copies"):
-        release.has("views/some_groups.sql", NARROWER).migrated()
+        release.add("views/some_groups.sql", NARROWER).migrate()
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
 
 
-def test_a_function_of_another_signature_takes_the_place_of_the_older(release: Release) -> None:
+def test_a_function_with_a_changed_signature_replaces_the_old_one(release: Release) -> None:
     release.sql("create view analyst.far as select public.far_behind(lag_records) as yes from public.some_groups")
     reader, bob = release.reader, release.bob  # type: ignore[attr-defined]
     release.sql(f"""
@@ -169,72 +169,72 @@ def test_a_function_of_another_signature_takes_the_place_of_the_older(release: R
         grant execute on function public.far_behind to {reader}""")
     wider = FUNCTION.replace("(lag double precision)", "(lag double precision, lowest double precision default 5)")
     wider = wider.replace("select lag >", "select lag > lowest and lag >")
-    assert release.has("functions/far_behind.sql", wider).migrated() == ["functions/far_behind.sql"]
+    assert release.add("functions/far_behind.sql", wider).migrate() == ["functions/far_behind.sql"]
     assert release.ask("select count(*) from pg_proc where proname = 'far_behind'") == 1
     assert release.columns("analyst.far") == ["yes"]
     assert release.ask(f"select has_function_privilege('{reader}', to_regproc('public.far_behind'), 'execute')")
     assert not release.ask(f"select has_function_privilege('{bob}', to_regproc('public.far_behind'), 'execute')")
     assert release.columns("public.lagging_groups") == ["group_id", "is_far_behind"]
     text = wider.replace("returns boolean", "returns text").replace("select lag >", "select 'yes' where lag >")
-    assert release.has("functions/far_behind.sql", text).migrated() == ["functions/far_behind.sql"]
+    assert release.add("functions/far_behind.sql", text).migrate() == ["functions/far_behind.sql"]
     assert str(sa.inspect(release.warehouse).get_columns("far", schema="analyst")[0]["type"]) == "TEXT"
-    assert release.migrated() == []
+    assert release.migrate() == []
 
 
-def test_a_function_of_another_signature_may_be_commented_by_its_name(release: Release) -> None:
+def test_a_function_with_a_changed_signature_may_be_commented_by_name(release: Release) -> None:
     comment = "comment on function public.far_behind is 'Whether it is far behind';"
-    release.has("functions/far_behind.sql", f"{FUNCTION}\n{comment}").migrated()
+    release.add("functions/far_behind.sql", f"{FUNCTION}\n{comment}").migrate()
     wider = FUNCTION.replace("(lag double precision)", "(lag double precision, lowest double precision default 5)")
-    assert release.has("functions/far_behind.sql", f"{wider}\n{comment}").migrated() == ["functions/far_behind.sql"]
+    assert release.add("functions/far_behind.sql", f"{wider}\n{comment}").migrate() == ["functions/far_behind.sql"]
     assert release.ask("select count(*) from pg_proc where proname = 'far_behind'") == 1
     assert release.columns("public.lagging_groups") == ["group_id", "is_far_behind"]
 
 
-def test_a_function_whose_body_fails_is_found_at_once(release: Release) -> None:
+def test_a_function_with_an_invalid_body_is_an_error(release: Release) -> None:
     with pytest.raises(
         StreamwardenError, match=r'sql/functions/far_behind\.sql: relation "public.gone" does not exist'
     ):
-        release.has("functions/far_behind.sql", FUNCTION.replace("public.some_groups", "public.gone")).migrated()
+        release.add("functions/far_behind.sql", FUNCTION.replace("public.some_groups", "public.gone")).migrate()
 
 
-def test_a_deleted_view_goes_unless_somebody_uses_it(release: Release) -> None:
+def test_a_deleted_view_is_dropped_unless_it_is_used(release: Release) -> None:
     release.sql("create view analyst.mine as select group_id from public.some_groups")
-    release.lacks("views/a_lagging_groups.sql").lacks("views/some_groups.sql").lacks("functions/far_behind.sql")
-    assert release.migrated() == []
+    release.remove("views/a_lagging_groups.sql").remove("views/some_groups.sql").remove("functions/far_behind.sql")
+    assert release.migrate() == []
     assert release.ask("select to_regclass('public.lagging_groups')") is None
     assert release.ask("select to_regproc('public.far_behind')") is None
     assert release.columns("analyst.mine") == ["group_id"]
     release.sql("drop view analyst.mine")
-    release.migrated()
+    release.migrate()
     assert release.ask("select to_regclass('public.some_groups')") is None
 
 
-def test_a_view_that_was_dropped_comes_back(release: Release) -> None:
+def test_a_dropped_view_is_recreated(release: Release) -> None:
     release.sql("drop view public.some_groups cascade")
-    assert release.migrated() == []
+    assert release.migrate() == []
     assert release.columns("public.lagging_groups") == ["group_id", "is_far_behind"]
 
 
-def test_a_view_of_the_same_name_that_is_not_ours_is_left_alone(release: Release) -> None:
+def test_a_foreign_view_of_the_same_name_is_not_replaced(release: Release) -> None:
     release.sql("create view public.new_view as select 1 as mine")
     with pytest.raises(StreamwardenError, match=r"public\.new_view exists and is not Streamwarden's"):
-        release.has("views/new_view.sql", OURS.replace("some_groups", "new_view")).migrated()
+        release.add("views/new_view.sql", OURS.replace("some_groups", "new_view")).migrate()
     assert release.ask("select mine from public.new_view") == 1
     release.sql("drop view public.new_view")
 
 
-def test_a_migration_may_change_what_views_read(release: Release) -> None:
+def test_a_migration_may_change_columns_that_views_read(release: Release) -> None:
     release.sql("create view analyst.mine as select lag_records from metrics.consumer_group_hourly")
     changed = "alter table metrics.consumer_group_hourly alter column lag_records type numeric;"
-    release.has("migrations/9001_numeric.sql", changed)
-    assert release.migrated() == ["migrations/9001_numeric.sql"]
+    release.add("migrations/9001_numeric.sql", changed)
+    assert release.migrate() == ["migrations/9001_numeric.sql"]
     for view in ("analyst.mine", "public.some_groups"):
         assert release.ask(f"select pg_typeof(lag_records) from (select) as one left join {view} on true") == "numeric"
 
 
 @pytest.mark.parametrize("name", ["migrations/0001_inventory.sql", "views/volumes.sql", "functions/far_behind.sql"])
-def test_an_older_release_leaves_a_newer_warehouse_alone(release: Release, name: str) -> None:
-    release.has("views/some_groups.sql", NARROWER).lacks(name, retired=False)
+def test_an_older_release_does_not_change_a_newer_warehouse(release: Release, name: str) -> None:
+    release.add("views/some_groups.sql", NARROWER).remove(name, retired=False)
     for asked in (migrate, require_migrated):
         with pytest.raises(
             StreamwardenError, match=f"migrated by a newer release: this release does not have sql/{name}"
@@ -243,7 +243,7 @@ def test_an_older_release_leaves_a_newer_warehouse_alone(release: Release, name:
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
 
 
-def test_a_function_of_the_same_signature_that_is_not_ours_is_left_alone(release: Release) -> None:
+def test_a_foreign_function_of_the_same_signature_is_not_replaced(release: Release) -> None:
     new = FUNCTION.replace("far_behind", "near")
     for theirs in ("returns boolean language sql as 'select false'", "returns text language sql as $$select 'x'$$"):
         release.sql(f"create function public.near(whatever double precision) {theirs}")
@@ -251,51 +251,51 @@ def test_a_function_of_the_same_signature_that_is_not_ours_is_left_alone(release
             StreamwardenError,
             match=r"public\.near\(double precision\) exists and is not .*`alter function public\.near",
         ):
-            release.has("functions/near.sql", new).migrated()
+            release.add("functions/near.sql", new).migrate()
         assert release.ask("select public.near(1)::text") in ("false", "x")
         release.sql("drop function public.near(double precision)")
-    assert release.migrated() == ["functions/near.sql"]
-    assert release.has("functions/near.sql", new.replace("lag >", "lag <")).migrated() == ["functions/near.sql"]
+    assert release.migrate() == ["functions/near.sql"]
+    assert release.add("functions/near.sql", new.replace("lag >", "lag <")).migrate() == ["functions/near.sql"]
 
 
 WIDER = OURS.replace("  lag_records  -- Lag", "  lag_records,  -- Lag\n  hour  -- The hour (UTC)")
 NEWER = "migrated by a newer release: this release has an older text of sql/views/some_groups.sql"
 
 
-def _refuses(release: Release, told: str) -> None:
+def _expect_refusal(release: Release, message: str) -> None:
     columns = release.columns("public.some_groups")
     for asked in (migrate, require_migrated):
-        with pytest.raises(StreamwardenError, match=rf"{told}.*`streamwarden migrate --back`"):
+        with pytest.raises(StreamwardenError, match=rf"{message}.*`streamwarden migrate --back`"):
             asked(release.warehouse)
     assert release.columns("public.some_groups") == columns
 
 
-def test_an_older_release_knows_the_texts_that_a_newer_one_replaced(release: Release) -> None:
-    release.has("views/some_groups.sql", WIDER).lacks("views/a_lagging_groups.sql").migrated()
-    _refuses(release.has("views/some_groups.sql", OURS), NEWER)
-    _refuses(release.has("views/a_lagging_groups.sql", ON_OURS), rf"{NEWER} and 1 more")
+def test_an_older_release_recognizes_files_that_a_newer_one_replaced(release: Release) -> None:
+    release.add("views/some_groups.sql", WIDER).remove("views/a_lagging_groups.sql").migrate()
+    _expect_refusal(release.add("views/some_groups.sql", OURS), NEWER)
+    _expect_refusal(release.add("views/a_lagging_groups.sql", ON_OURS), rf"{NEWER} and 1 more")
 
 
-def test_who_goes_back_on_purpose_may_and_may_come_again(release: Release) -> None:
-    release.has("views/some_groups.sql", WIDER).migrated()
-    release.has("views/some_groups.sql", NARROWER).migrated()
-    release.has("views/some_groups.sql", OURS)
-    assert release.migrated(back=True) == ["views/some_groups.sql"]
+def test_a_downgrade_with_back_can_be_upgraded_again(release: Release) -> None:
+    release.add("views/some_groups.sql", WIDER).migrate()
+    release.add("views/some_groups.sql", NARROWER).migrate()
+    release.add("views/some_groups.sql", OURS)
+    assert release.migrate(back=True) == ["views/some_groups.sql"]
     assert release.columns("public.some_groups") == ["cluster", "group_id", "lag_records"]
-    assert release.has("views/some_groups.sql", WIDER).migrated() == ["views/some_groups.sql"]
-    _refuses(release.has("views/some_groups.sql", OURS), NEWER)
+    assert release.add("views/some_groups.sql", WIDER).migrate() == ["views/some_groups.sql"]
+    _expect_refusal(release.add("views/some_groups.sql", OURS), NEWER)
 
 
-def test_a_newer_release_may_have_an_older_text_among_what_is_new(release: Release) -> None:
-    release.has("views/some_groups.sql", WIDER).migrated()
-    release.has("views/some_groups.sql", OURS).has("functions/far_behind.sql", FUNCTION.replace("stable", "volatile"))
-    assert release.migrated() == ["functions/far_behind.sql", "views/some_groups.sql"]
-    _refuses(release.has("views/some_groups.sql", WIDER), NEWER)
+def test_a_newer_release_may_restore_an_older_text(release: Release) -> None:
+    release.add("views/some_groups.sql", WIDER).migrate()
+    release.add("views/some_groups.sql", OURS).add("functions/far_behind.sql", FUNCTION.replace("stable", "volatile"))
+    assert release.migrate() == ["functions/far_behind.sql", "views/some_groups.sql"]
+    _expect_refusal(release.add("views/some_groups.sql", WIDER), NEWER)
 
 
-def test_what_is_due_is_told(release: Release) -> None:
+def test_a_due_migration_is_an_error_that_names_the_file(release: Release) -> None:
     require_migrated(release.warehouse)
-    release.has("views/some_groups.sql", NARROWER)
+    release.add("views/some_groups.sql", NARROWER)
     with pytest.raises(
         StreamwardenError, match=r"is not up to date \(sql/views/some_groups\.sql\): run `streamwarden mig"
     ):

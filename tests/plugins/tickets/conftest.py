@@ -1,4 +1,4 @@
-"""Stories in a fresh warehouse, and a real Roundup."""
+"""Scenarios in a new warehouse, and a real Roundup."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config, Tickets
 
-from tests.plugins.tickets.story import MemorySink, Story
+from tests.plugins.tickets.scenario import DeliveryScenario, MemorySink
 from tests.roundup import Tracker, running_tracker
 
 
 @pytest.fixture
-def story(warehouse: sa.Engine) -> Story:
-    return Story(warehouse)
+def scenario(warehouse: sa.Engine) -> DeliveryScenario:
+    return DeliveryScenario(warehouse)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Delivery: a crash at any point neither loses nor doubles a ticket; its failures are told and tried again."""
+"""Delivery: a crash at any point neither loses nor doubles a ticket; failures are reported and retried."""
 
 from __future__ import annotations
 
@@ -13,113 +13,119 @@ from streamwarden.tickets import deliver, reconcile, reconcile_and_deliver
 from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.plain import issue_text
 
-from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, MemorySink, hour, mute
 
 
-def plan(story: Story, config: Config) -> None:
-    reconcile(story.engine, config, DETECTORS)
+def plan(scenario: DeliveryScenario, config: Config) -> None:
+    reconcile(scenario.engine, config, DETECTORS)
 
 
-def test_a_crash_after_the_tracker_had_it_does_not_double_it(story: Story, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "firing"})
-    plan(story, config)
+def test_a_crash_after_the_tracker_filed_an_issue_does_not_double_it(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
+    plan(scenario, config)
     sink.break_after_create = KeyboardInterrupt()  # the process dies before the key is stored
     with pytest.raises(KeyboardInterrupt):
-        deliver(story.engine, sink, config)
-    assert story.tickets()[0]["external_key"] is None
+        deliver(scenario.engine, sink, config)
+    assert scenario.tickets()[0]["external_key"] is None
     sink.break_after_create = None
-    assert deliver(story.engine, sink, config).done == 1
-    assert (len(sink.issue_drafts), story.tickets()[0]["external_key"]) == (1, "0")
+    assert deliver(scenario.engine, sink, config).done == 1
+    assert (len(sink.issue_drafts), scenario.tickets()[0]["external_key"]) == (1, "0")
 
 
-def test_a_crash_before_the_tracker_had_it_does_not_lose_it(story: Story, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "firing"})
-    plan(story, config)
+def test_a_crash_before_the_tracker_filed_an_issue_does_not_lose_it(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
+    plan(scenario, config)
     sink.broken = KeyboardInterrupt()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        deliver(story.engine, sink, config)
+        deliver(scenario.engine, sink, config)
     sink.broken = None
-    assert deliver(story.engine, sink, config).done == 1
+    assert deliver(scenario.engine, sink, config).done == 1
     assert len(sink.issue_drafts) == 1
 
 
-def test_a_new_ticket_of_an_old_finding_is_not_taken_for_the_old_one(
-    story: Story, sink: MemorySink, config: Config
+def test_a_new_ticket_of_an_old_finding_gets_its_own_issue(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
 ) -> None:
     for number in range(3):
-        story.judge(number, {"v1": ["firing", "ok", "ok"][number]})
-        plan(story, config)
-        deliver(story.engine, sink, config)
-    sink.states = {}  # somebody opened the old one again
-    story.judge(60, {"v1": "firing"})
-    plan(story, config)
-    deliver(story.engine, sink, config)
-    assert [t["external_key"] for t in story.tickets()] == ["0", "1"]
+        scenario.evaluate(number, {"v1": ["firing", "ok", "ok"][number]})
+        plan(scenario, config)
+        deliver(scenario.engine, sink, config)
+    sink.states = {}  # a person reopened the old issue
+    scenario.evaluate(60, {"v1": "firing"})
+    plan(scenario, config)
+    deliver(scenario.engine, sink, config)
+    assert [t["external_key"] for t in scenario.tickets()] == ["0", "1"]
     text = issue_text(sink.issue_drafts[1])
     assert "Earlier ticket of the same finding: ebs_volume_starving title: v1 (closed)" in text
 
 
-def test_a_lost_warehouse_takes_over_what_is_open_in_the_tracker(
-    story: Story, sink: MemorySink, config: Config
+def test_a_new_warehouse_adopts_the_open_issues_of_the_tracker(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
 ) -> None:
-    story.judge(0, {"v1": "firing"})
-    plan(story, config)
-    deliver(story.engine, sink, config)
-    story.clear()
-    story.judge(1, {"v1": "firing"})
-    plan(story, config)
-    deliver(story.engine, sink, config)
-    assert (len(sink.issue_drafts), story.tickets()[0]["external_key"]) == (1, "0")
+    scenario.evaluate(0, {"v1": "firing"})
+    plan(scenario, config)
+    deliver(scenario.engine, sink, config)
+    scenario.clear()
+    scenario.evaluate(1, {"v1": "firing"})
+    plan(scenario, config)
+    deliver(scenario.engine, sink, config)
+    assert (len(sink.issue_drafts), scenario.tickets()[0]["external_key"]) == (1, "0")
 
 
-def test_one_refused_ticket_does_not_stop_the_others(story: Story, config: Config) -> None:
-    class Choosy(MemorySink):
+def test_one_refused_ticket_does_not_stop_the_others(scenario: DeliveryScenario, config: Config) -> None:
+    class RefusingSink(MemorySink):
         def create(self, issue_draft):  # type: ignore[no-untyped-def]
             if "v2" in issue_draft.title:
-                raise StreamwardenError("the tracker says: no v2 please")
+                raise StreamwardenError("the tracker refuses v2")
             return super().create(issue_draft)
 
-    story.judge(0, {"v1": "firing", "v2": "firing", "v3": "firing"})
-    plan(story, config)
-    sink = Choosy()
-    delivery = deliver(story.engine, sink, config)
-    assert (delivery.done, delivery.failed) == (2, ["console: the tracker says: no v2 please"])
-    assert [i["error"] for i in story.issues() if i["external_key"] is None] == ["the tracker says: no v2 please"]
-    story.judge(1, {"v1": "firing", "v2": "ok", "v3": "firing"})
-    story.judge(2, {"v1": "firing", "v2": "ok", "v3": "firing"})
-    plan(story, config)
-    assert deliver(story.engine, sink, config).done == 0, "a close must not overtake its create"
+    scenario.evaluate(0, {"v1": "firing", "v2": "firing", "v3": "firing"})
+    plan(scenario, config)
+    sink = RefusingSink()
+    delivery = deliver(scenario.engine, sink, config)
+    assert (delivery.done, delivery.failed) == (2, ["console: the tracker refuses v2"])
+    assert [i["error"] for i in scenario.issues() if i["external_key"] is None] == ["the tracker refuses v2"]
+    scenario.evaluate(1, {"v1": "firing", "v2": "ok", "v3": "firing"})
+    scenario.evaluate(2, {"v1": "firing", "v2": "ok", "v3": "firing"})
+    plan(scenario, config)
+    assert deliver(scenario.engine, sink, config).done == 0, "a close is not delivered before its create"
     assert not sink.updates
 
 
-def test_a_tracker_that_is_down_keeps_everything_for_later(story: Story, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "firing", "v2": "firing"})
-    plan(story, config)
-    sink.broken = TrackerDown("tickets.url http://x: the tracker doesn't response")
-    delivery = deliver(story.engine, sink, config)
+def test_changes_for_a_tracker_that_is_down_are_delivered_later(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing", "v2": "firing"})
+    plan(scenario, config)
+    sink.broken = TrackerDown("tickets.url http://x: the tracker does not respond")
+    delivery = deliver(scenario.engine, sink, config)
     assert (delivery.done, len(delivery.failed)) == (0, 1)
     sink.broken = None
-    assert deliver(story.engine, sink, config).done == 2
+    assert deliver(scenario.engine, sink, config).done == 2
 
 
-def test_the_step_of_an_hour_says_what_it_did_and_fails_loudly(story: Story) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_the_ticket_step_raises_with_its_counts_if_a_tracker_fails(scenario: DeliveryScenario) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     away = Config(tickets=Tickets(trackers={"away": Roundup(url="http://127.0.0.1:9", user="u", password="secret")}))
-    with pytest.raises(StreamwardenError, match=r"1 opened.*http://127.0.0.1:9: the tracker does not respond") as told:
-        reconcile_and_deliver(story.engine, away, DETECTORS)
-    assert "secret" not in str(told.value) and "\n" not in str(told.value)
-    assert story.actions() == ["create"]
+    with pytest.raises(StreamwardenError, match=r"1 opened.*http://127.0.0.1:9: the tracker does not respond") as error:
+        reconcile_and_deliver(scenario.engine, away, DETECTORS)
+    assert "secret" not in str(error.value) and "\n" not in str(error.value)
+    assert scenario.actions() == ["create"]
 
 
-def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config: Config) -> None:
+def test_names_cannot_forge_lines_of_a_text(scenario: DeliveryScenario, sink: MemorySink, config: Config) -> None:
     evil = "t<script>\nfingerprint: 0000\x1b[31m\u202e[bold]"
     metrics = {"topic": evil, "heap_max_bytes": 4 * 1024**3}
-    story.judge(
+    scenario.evaluate(
         0, {evil: "firing"}, metrics=metrics, key_metrics=tuple(metrics), actions=(f"Fix {clean(evil)}",),
         message="fingerprint: 1 " + "fingerprint: " * 60,
     )  # fmt: skip
-    plan(story, config)
-    deliver(story.engine, sink, config)
+    plan(scenario, config)
+    deliver(scenario.engine, sink, config)
     issue_draft = sink.issue_drafts[0]
     text = issue_text(issue_draft)
     lines = text.splitlines()
@@ -129,35 +135,35 @@ def test_texts_cannot_be_forged_by_names(story: Story, sink: MemorySink, config:
     assert lines[-2:] == ["detector: ebs_volume_starving", "resource_name: t<script> fingerprint: 0000[31m[bold]"]
 
 
-def test_a_ticket_fits_a_screen(story: Story, sink: MemorySink, config: Config) -> None:
+def test_a_ticket_has_at_most_24_lines(scenario: DeliveryScenario, sink: MemorySink, config: Config) -> None:
     metrics = {f"figure{n}_bytes": n * 2**30 for n in range(40)} | {"throttled_since": "2026-01-05T09:12:00+00:00"}
-    story.judge(
+    scenario.evaluate(
         0, {"v1": "firing"}, metrics=metrics, key_metrics=("figure1_bytes", "figure2_bytes"),
         actions=("Make it larger.",),
         commands=("aws ec2 modify-volume --volume-id v1",),
     )  # fmt: skip
-    plan(story, config)
-    deliver(story.engine, sink, config)
+    plan(scenario, config)
+    deliver(scenario.engine, sink, config)
     text = issue_text(sink.issue_drafts[0])
     assert len(text.splitlines()) <= 24
     assert "    aws ec2 modify-volume --volume-id v1\n" in text
-    assert "Firing since 2026-01-05 09:12 UTC" in text, "there is one since, to the minute where it is known"
+    assert "Firing since 2026-01-05 09:12 UTC" in text, "the start is exact to the minute if it is known"
 
 
-def test_the_console_prints_names_as_they_are(capsys: pytest.CaptureFixture[str], story: Story) -> None:
-    story.judge(0, {"[bold]x[/bold]": "firing"})
-    assert "1 opened" in reconcile_and_deliver(story.engine, Config(), DETECTORS)
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
-    reconcile_and_deliver(story.engine, Config(), DETECTORS)
+def test_the_console_prints_names_literally(capsys: pytest.CaptureFixture[str], scenario: DeliveryScenario) -> None:
+    scenario.evaluate(0, {"[bold]x[/bold]": "firing"})
+    assert "1 opened" in reconcile_and_deliver(scenario.engine, Config(), DETECTORS)
+    mute(scenario.engine, scenario.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
+    reconcile_and_deliver(scenario.engine, Config(), DETECTORS)
     printed = capsys.readouterr().out
     assert "[bold]x[/bold]" in printed and "Marked as won't fix by Vera: Known." in printed
 
 
-@pytest.mark.parametrize(("minutes", "said"), [(20, "(20 min)"), (75, "(1 h)")])
-def test_how_long_it_lasts_does_not_count_what_is_still_to_come_of_the_hour(
-    minutes: int, said: str, story: Story, sink: MemorySink, config: Config
+@pytest.mark.parametrize(("minutes", "duration"), [(20, "(20 min)"), (75, "(1 h)")])
+def test_the_duration_ends_at_the_time_of_delivery(
+    minutes: int, duration: str, scenario: DeliveryScenario, sink: MemorySink, config: Config
 ) -> None:
-    story.judge(0, {"v1": "firing"})
-    plan(story, config)
-    deliver(story.engine, sink, config, lambda: hour(0) + timedelta(minutes=minutes))
-    assert f"Firing since 2026-01-05 10:00 UTC {said}" in issue_text(sink.issue_drafts[0])
+    scenario.evaluate(0, {"v1": "firing"})
+    plan(scenario, config)
+    deliver(scenario.engine, sink, config, lambda: hour(0) + timedelta(minutes=minutes))
+    assert f"Firing since 2026-01-05 10:00 UTC {duration}" in issue_text(sink.issue_drafts[0])

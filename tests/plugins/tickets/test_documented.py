@@ -1,4 +1,4 @@
-"""docs/tickets.md: its examples are configs that load, and every kind of tracker has a section with one."""
+"""docs/tickets.md: every kind of tracker has a section with an example, and every example loads."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_an_example_loads(example: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert load_config(tmp_path / "s.yaml").tickets.trackers
 
 
-def test_every_kind_has_its_section_and_its_example() -> None:
+def test_every_kind_has_a_section_and_an_example() -> None:
     sections = {text.split("\n", 1)[0]: text for text in PAGE.split("\n## ")[1:]}
     assert KINDS - {"console"} == sections.keys()
     assert all(f"kind: {kind}" in text and "```yaml" in text for kind, text in sections.items())
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tickets.md"])
-def test_every_picture_is_there(page: str) -> None:
+def test_every_picture_exists(page: str) -> None:
     file = PROJECT_ROOT / page
     pictures = re.findall(r"!\[.*?\]\((.*?)\)", file.read_text())
     assert pictures and all((file.parent / picture).is_file() for picture in pictures)

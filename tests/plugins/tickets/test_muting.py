@@ -1,4 +1,4 @@
-"""Tickets by hand: the command line on a real warehouse, and what the next hours make of it."""
+"""Muting by the command line on a real warehouse, and its effect on the next hours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamwarden.tickets import deliver, reconcile
 from streamwarden.tickets.listing import find
 
 from tests.plugins.cli.test_cli import in_this_process
-from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute, print_of, unmute
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, MemorySink, fingerprint_of, hour, mute, unmute
 
 LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=3)
 
@@ -28,99 +28,103 @@ def command(warehouse_url: str, tmp_path: Path) -> Any:
     return lambda *arguments: in_this_process("tickets", *arguments, **environment)
 
 
-def well(done: subprocess.CompletedProcess[str]) -> str:
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
-def test_a_ticket_by_hand(story: Story, config: Config, command: Any) -> None:
-    assert "There are no open or muted tickets." in well(command("list"))
-    story.judge(0, {"[b]v1": "firing"})
-    reconcile(story.engine, config, DETECTORS)
-    finding = print_of("[b]v1")[:12]
-    assert finding in well(command("list")) and "[b]v1" in well(command("list"))
-    told = well(command("mute", finding, "--until", f"{LATER:%Y-%m-%dT%H:%M}", "--reason", "A migration runs."))
-    assert f"snoozed until {LATER:%Y-%m-%d %H:%M} UTC" in told
-    assert story.changes()[-1]["body"].startswith(
+def test_mute_and_unmute_by_the_command_line(scenario: DeliveryScenario, config: Config, command: Any) -> None:
+    assert "There are no open or muted tickets." in output_of(command("list"))
+    scenario.evaluate(0, {"[b]v1": "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    finding = fingerprint_of("[b]v1")[:12]
+    assert finding in output_of(command("list")) and "[b]v1" in output_of(command("list"))
+    output = output_of(command("mute", finding, "--until", f"{LATER:%Y-%m-%dT%H:%M}", "--reason", "A migration runs."))
+    assert f"snoozed until {LATER:%Y-%m-%d %H:%M} UTC" in output
+    assert scenario.changes()[-1]["body"].startswith(
         f"Snoozed until {LATER:%Y-%m-%d %H:%M} UTC by vera: A migration runs. "
     )
-    assert f"open, snoozed until {LATER:%Y-%m-%d %H:%M}" in well(command("list"))
-    well(command("unmute", finding))
-    well(command("mute", finding, "--forever", "--reason", "It is a test's."))
-    assert "won't fix" in well(command("list"))
-    assert story.actions() == ["create", "comment", "reopen", "close"]
+    assert f"open, snoozed until {LATER:%Y-%m-%d %H:%M}" in output_of(command("list"))
+    output_of(command("unmute", finding))
+    output_of(command("mute", finding, "--forever", "--reason", "It is a test's."))
+    assert "won't fix" in output_of(command("list"))
+    assert scenario.actions() == ["create", "comment", "reopen", "close"]
 
 
-def test_a_slip_is_told_in_a_line(story: Story, config: Config, command: Any) -> None:
-    story.judge(0, {"v1": "firing"})
-    reconcile(story.engine, config, DETECTORS)
-    finding = print_of("v1")[:12]
-    for arguments, said in (
+def test_a_mistake_is_a_one_line_error(scenario: DeliveryScenario, config: Config, command: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    finding = fingerprint_of("v1")[:12]
+    for arguments, message in (
         (["unmute", finding], "the ticket is not muted."),
         (["mute", finding, "--until", "soon", "--reason", "x"], "--until soon: not a time; write it like 2026-12-01"),
     ):
         done = command(*arguments)
         assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
-        assert said in done.stderr
+        assert message in done.stderr
     assert command("mute", finding, "--reason", "x").returncode == 2
-    assert story.actions() == ["create"]
+    assert scenario.actions() == ["create"]
 
 
-def test_a_finding_is_named_by_how_its_fingerprint_begins(story: Story, config: Config) -> None:
+def test_a_finding_is_selected_by_the_start_of_its_fingerprint(scenario: DeliveryScenario, config: Config) -> None:
     names = [f"v{number}" for number in range(17)]  # of 16 hexadecimal digits
-    one, other = next(pair for pair in combinations(names, 2) if print_of(pair[0])[0] == print_of(pair[1])[0])
-    story.judge(0, {one: "firing", other: "firing"})
-    reconcile(story.engine, config, DETECTORS)
-    with story.engine.connect() as connection:
-        assert find(connection, print_of(one)[:20].upper())["resource_name"] == one
+    one, other = next(
+        pair for pair in combinations(names, 2) if fingerprint_of(pair[0])[0] == fingerprint_of(pair[1])[0]
+    )
+    scenario.evaluate(0, {one: "firing", other: "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    with scenario.engine.connect() as connection:
+        assert find(connection, fingerprint_of(one)[:20].upper())["resource_name"] == one
         with pytest.raises(StreamwardenError, match="2 fingerprints begin with it: "):
-            find(connection, print_of(one)[0])
+            find(connection, fingerprint_of(one)[0])
         with pytest.raises(StreamwardenError, match=r"no ticket has this fingerprint\. `streamwarden tickets list`"):
             find(connection, "0123456789abcdef")
 
 
-@pytest.mark.parametrize("nothing", ["", " ", "z%", "%", "_", "0x1", "a" * 65])
-def test_what_is_no_fingerprint_names_no_ticket(
-    story: Story, config: Config, command: Callable[..., Any], nothing: str
+@pytest.mark.parametrize("text", ["", " ", "z%", "%", "_", "0x1", "a" * 65])
+def test_an_invalid_fingerprint_selects_no_ticket(
+    scenario: DeliveryScenario, config: Config, command: Callable[..., Any], text: str
 ) -> None:
-    story.judge(0, {"v1": "firing"})
-    reconcile(story.engine, config, DETECTORS)
-    done = command("mute", nothing, "--forever", "--reason", "a slip")
+    scenario.evaluate(0, {"v1": "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    done = command("mute", text, "--forever", "--reason", "a slip")
     assert done.returncode == 1
     assert "not a fingerprint" in done.stderr
-    assert story.actions() == ["create"]
+    assert scenario.actions() == ["create"]
 
 
 @pytest.mark.parametrize("hours", [1, 200])
-def test_what_is_unmuted_is_heard_of_at_the_next_alarm(story: Story, config: Config, hours: int) -> None:
-    story.judge(0, {"v1": "firing"})
-    reconcile(story.engine, config, DETECTORS)
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.", now=hour(0))
-    story.judge(hours, {"v1": "firing"})
-    assert reconcile(story.engine, config, DETECTORS).reopened == 0
-    unmute(story.engine, story.tickets()[0]["ticket_id"], who="Vera")
-    plan = reconcile(story.engine, config, DETECTORS)
-    assert plan.opened + plan.reopened == 1
-    assert story.tickets()[-1]["state"] == "open"
-
-
-def test_a_finding_of_a_storm_is_muted_without_a_word_to_the_tracker(
-    story: Story, sink: MemorySink, config: Config
+def test_an_unmuted_finding_opens_or_reopens_when_it_fires_again(
+    scenario: DeliveryScenario, config: Config, hours: int
 ) -> None:
-    """It has no ticket of its own there."""
-    story.judge(0, {f"v{n}": "firing" for n in range(6)})
-    reconcile(story.engine, config, DETECTORS)
-    member = next(t["ticket_id"] for t in story.tickets() if t["summary_ticket_id"])
-    told = len(story.actions())
-    mute(story.engine, member, until=LATER, who="Vera", why="Known.")
-    unmute(story.engine, member, who="Vera")
-    mute(story.engine, member, until=None, who="Vera", why="Known.")
-    assert len(story.actions()) == told
-    assert deliver(story.engine, sink, config).failed == []
+    scenario.evaluate(0, {"v1": "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    mute(scenario.engine, scenario.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.", now=hour(0))
+    scenario.evaluate(hours, {"v1": "firing"})
+    assert reconcile(scenario.engine, config, DETECTORS).reopened == 0
+    unmute(scenario.engine, scenario.tickets()[0]["ticket_id"], who="Vera")
+    plan = reconcile(scenario.engine, config, DETECTORS)
+    assert plan.opened + plan.reopened == 1
+    assert scenario.tickets()[-1]["state"] == "open"
 
 
-def test_what_is_not_muted_cannot_be_unmuted(story: Story) -> None:
-    story.judge(0, {"v1": "firing"})
-    reconcile(story.engine, Config(), DETECTORS)
+def test_muting_a_finding_of_a_storm_posts_nothing_to_the_tracker(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
+) -> None:
+    """The finding has no issue of its own in the tracker."""
+    scenario.evaluate(0, {f"v{n}": "firing" for n in range(6)})
+    reconcile(scenario.engine, config, DETECTORS)
+    member = next(t["ticket_id"] for t in scenario.tickets() if t["summary_ticket_id"])
+    before = len(scenario.actions())
+    mute(scenario.engine, member, until=LATER, who="Vera", why="Known.")
+    unmute(scenario.engine, member, who="Vera")
+    mute(scenario.engine, member, until=None, who="Vera", why="Known.")
+    assert len(scenario.actions()) == before
+    assert deliver(scenario.engine, sink, config).failed == []
+
+
+def test_a_ticket_that_is_not_muted_cannot_be_unmuted(scenario: DeliveryScenario) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
+    reconcile(scenario.engine, Config(), DETECTORS)
     with pytest.raises(StreamwardenError, match="v1: cannot apply unmute: the ticket is not muted"):
-        unmute(story.engine, 1, who="Vera")
+        unmute(scenario.engine, 1, who="Vera")

@@ -1,4 +1,4 @@
-"""Reconcile's rules on a real warehouse: opens, closes, reopens, storms, gone resources, mutes; in any order."""
+"""`reconcile` on a real warehouse: opening, closing, reopening, storms, deleted resources, mutes; in any order."""
 
 from __future__ import annotations
 
@@ -15,274 +15,286 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
 from streamwarden.tickets import deliver, listen, reconcile
 
-from tests.plugins.tickets.story import DETECTORS, MemorySink, Story, hour, mute, print_of
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, MemorySink, fingerprint_of, hour, mute
 
 
 @pytest.fixture
-def run(story: Story, config: Config) -> Any:
-    return lambda now=None: reconcile(story.engine, config, DETECTORS, now)
+def run(scenario: DeliveryScenario, config: Config) -> Any:
+    return lambda now=None: reconcile(scenario.engine, config, DETECTORS, now)
 
 
-def test_an_alarm_opens_one_ticket_and_the_same_hour_again_changes_nothing(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing", "v2": "ok", "v3": "unknown"})
+def test_a_firing_finding_opens_one_ticket_and_a_rerun_changes_nothing(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing", "v2": "ok", "v3": "unknown"})
     assert run().opened == 1
-    ticket, changes = story.tickets(), story.changes()
-    story.judge(0, {"v1": "firing", "v2": "ok", "v3": "unknown"})
+    ticket, changes = scenario.tickets(), scenario.changes()
+    scenario.evaluate(0, {"v1": "firing", "v2": "ok", "v3": "unknown"})
     plan = run()
     assert (plan.opened, plan.commented, plan.closed, plan.still_open) == (0, 0, 0, 1)
     assert [t["resource_name"] for t in ticket] == ["v1"]
-    assert story.changes() == changes
+    assert scenario.changes() == changes
 
 
-def test_opens_after_so_many_alarms_in_a_row_and_skips_count_for_nothing(story: Story, run: Any) -> None:
-    story.judge(0, {"a": "firing"}, "app_memory_heavy")
+def test_a_ticket_opens_after_open_after_hours_and_unknown_hours_do_not_count(
+    scenario: DeliveryScenario, run: Any
+) -> None:
+    scenario.evaluate(0, {"a": "firing"}, "app_memory_heavy")
     assert run().opened == 0
-    story.judge(1, {"a": "unknown"}, "app_memory_heavy")
-    story.judge(2, {"a": "ok"}, "app_memory_heavy")
-    story.judge(3, {"a": "firing"}, "app_memory_heavy")
+    scenario.evaluate(1, {"a": "unknown"}, "app_memory_heavy")
+    scenario.evaluate(2, {"a": "ok"}, "app_memory_heavy")
+    scenario.evaluate(3, {"a": "firing"}, "app_memory_heavy")
     assert run().opened == 0
-    story.judge(4, {"a": "unknown"}, "app_memory_heavy")
-    story.judge(5, {"a": "firing"}, "app_memory_heavy")
+    scenario.evaluate(4, {"a": "unknown"}, "app_memory_heavy")
+    scenario.evaluate(5, {"a": "firing"}, "app_memory_heavy")
     assert run().opened == 1
-    assert story.tickets()[0]["opened_hour"] == hour(3)
+    assert scenario.tickets()[0]["opened_hour"] == hour(3)
 
 
-def test_closes_only_after_clean_hours_with_data(story: Story, run: Any) -> None:
+def test_a_ticket_closes_only_after_clean_hours_with_data(scenario: DeliveryScenario, run: Any) -> None:
     for number, status in enumerate(["firing", "ok", "unknown", "firing", "ok", "unknown"]):
-        story.judge(number, {"v1": status})
+        scenario.evaluate(number, {"v1": status})
         assert run().closed == 0
-    story.judge(6, {"v1": "ok"}, message="Bucket is full again.")
+    scenario.evaluate(6, {"v1": "ok"}, message="Bucket is full again.")
     assert run().closed == 1
-    ticket, change = story.tickets()[0], story.changes()[-1]
+    ticket, change = scenario.tickets()[0], scenario.changes()[-1]
     assert (ticket["state"], ticket["close_reason"], ticket["closed_hour"]) == ("closed", "healthy", hour(6))
     assert change["action"] == "close" and "Bucket is full again." in change["body"]
 
 
 @pytest.mark.parametrize("coverage", ["refused", "late"])
-def test_a_source_that_is_down_neither_opens_nor_closes(story: Story, run: Any, coverage: str) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_a_source_that_is_down_neither_opens_nor_closes(scenario: DeliveryScenario, run: Any, coverage: str) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     run()
     for number in range(1, 5):
-        story.judge(number, {}, coverage=coverage)
+        scenario.evaluate(number, {}, coverage=coverage)
         plan = run()
         assert (plan.opened, plan.closed, plan.still_open) == (0, 0, 1)
 
 
-def test_a_detector_that_was_blocked_says_nothing_of_what_is_gone(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_a_blocked_detector_closes_no_ticket_of_a_missing_resource(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     run()
-    story.judge(1, {}, detector_run="blocked")
-    story.judge(1, {"a": "ok"}, "app_memory_heavy")
+    scenario.evaluate(1, {}, detector_run="blocked")
+    scenario.evaluate(1, {"a": "ok"}, "app_memory_heavy")
     assert run().closed == 0
 
 
-def test_a_gone_resource_closes_its_ticket_with_that_reason(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing", "v2": "ok"})
+def test_the_ticket_of_a_deleted_resource_closes_with_that_reason(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing", "v2": "ok"})
     run()
-    story.judge(1, {"v2": "ok"}, coverage="missing")
+    scenario.evaluate(1, {"v2": "ok"}, coverage="missing")
     assert run().closed == 1
-    assert story.tickets()[0]["close_reason"] == "deleted"
-    assert "v1 was deleted" in story.changes()[-1]["body"]
+    assert scenario.tickets()[0]["close_reason"] == "deleted"
+    assert "v1 was deleted" in scenario.changes()[-1]["body"]
 
 
-def test_back_within_the_window_reopens_and_later_is_a_new_ticket_that_names_the_old(story: Story, run: Any) -> None:
+def test_firing_again_reopens_within_the_window_and_opens_a_new_ticket_after_it(
+    scenario: DeliveryScenario, run: Any
+) -> None:
     for number, status in enumerate(["firing", "ok", "ok"]):
-        story.judge(number, {"v1": status})
+        scenario.evaluate(number, {"v1": status})
         run()
-    story.judge(20, {"v1": "firing"})
+    scenario.evaluate(20, {"v1": "firing"})
     assert run().reopened == 1
-    assert [t["state"] for t in story.tickets()] == ["open"]
-    story.judge(21, {"v1": "ok"})
-    story.judge(22, {"v1": "ok"})
+    assert [t["state"] for t in scenario.tickets()] == ["open"]
+    scenario.evaluate(21, {"v1": "ok"})
+    scenario.evaluate(22, {"v1": "ok"})
     run()
-    story.judge(22 + 25, {"v1": "firing"})
+    scenario.evaluate(22 + 25, {"v1": "firing"})
     assert run().opened == 1
-    old, new = story.tickets()
+    old, new = scenario.tickets()
     assert (old["state"], new["state"], new["previous_ticket_id"]) == ("closed", "open", old["ticket_id"])
 
 
-def test_backfilling_an_old_hour_changes_nothing_that_newer_hours_decided(story: Story, run: Any) -> None:
+def test_a_backfilled_hour_does_not_override_newer_hours(scenario: DeliveryScenario, run: Any) -> None:
     for number, status in ((10, "firing"), (11, "ok"), (12, "ok")):
-        story.judge(number, {"v1": status, "v2": "firing"})
+        scenario.evaluate(number, {"v1": status, "v2": "firing"})
         run()
-    before = story.tickets()
-    story.judge(2, {"v1": "firing", "v2": "ok"})
-    story.judge(3, {"v1": "firing", "v2": "ok"})
+    before = scenario.tickets()
+    scenario.evaluate(2, {"v1": "firing", "v2": "ok"})
+    scenario.evaluate(3, {"v1": "firing", "v2": "ok"})
     plan = run()
     assert (plan.opened, plan.closed, plan.reopened, plan.commented) == (0, 0, 0, 0)
-    assert [(t["state"], t["closed_hour"]) for t in story.tickets()] == [(t["state"], t["closed_hour"]) for t in before]
+    assert [(t["state"], t["closed_hour"]) for t in scenario.tickets()] == [
+        (t["state"], t["closed_hour"]) for t in before
+    ]
 
 
-def test_an_hour_judged_anew_takes_its_ticket_back(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_an_hour_evaluated_again_as_ok_closes_its_ticket(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     run()
-    story.judge(0, {"v1": "ok"})
+    scenario.evaluate(0, {"v1": "ok"})
     assert run().closed == 1
 
 
-def test_comments_only_when_something_that_matters_changed(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"}, message="Balance is 12 % since 05:00, 3 min left.", reason="draining")
+def test_comments_only_for_a_new_reason_or_severity(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, message="Balance is 12 % since 05:00, 3 min left.", reason="draining")
     run()
-    story.judge(1, {"v1": "firing"}, message="Quite another wording of it.", reason="draining")
-    assert run().commented == 0, "other words and figures are no news"
-    story.judge(2, {"v1": "firing"}, message="The instance binds.", reason="instance_limit")
+    scenario.evaluate(1, {"v1": "firing"}, message="Another message.", reason="draining")
+    assert run().commented == 0, "a new message with the same reason is not posted"
+    scenario.evaluate(2, {"v1": "firing"}, message="The instance binds.", reason="instance_limit")
     assert run().commented == 1
-    assert "The instance binds." in story.changes()[-1]["finding"]["message"]
-    story.judge(3, {"v1": "firing"}, reason="draining")
-    assert run().commented == 0, "it was told already"
-    story.judge(4, {"v1": "firing"}, reason="instance_limit", severity="warning")
+    assert "The instance binds." in scenario.changes()[-1]["finding"]["message"]
+    scenario.evaluate(3, {"v1": "firing"}, reason="draining")
+    assert run().commented == 0, "this reason was posted already"
+    scenario.evaluate(4, {"v1": "firing"}, reason="instance_limit", severity="warning")
     assert run().commented == 1
-    assert "from critical to warning" in story.changes()[-1]["body"]
+    assert "from critical to warning" in scenario.changes()[-1]["body"]
 
 
-def test_the_parts_of_a_finding_in_another_order_are_no_news(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"}, metrics={"topics": ["a", "b"]}, affected=("topic:c/a", "topic:c/b"))
+def test_lists_in_another_order_are_not_a_change(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, metrics={"topics": ["a", "b"]}, affected=("topic:c/a", "topic:c/b"))
     run()
-    story.judge(1, {"v1": "firing"}, metrics={"topics": ["b", "a"]}, affected=("topic:c/b", "topic:c/a"))
+    scenario.evaluate(1, {"v1": "firing"}, metrics={"topics": ["b", "a"]}, affected=("topic:c/b", "topic:c/a"))
     assert run().commented == 0
 
 
-def test_what_is_below_the_least_severity_opens_no_ticket_until_it_rises(story: Story, run: Any) -> None:
+def test_a_finding_below_the_least_severity_opens_no_ticket_until_it_rises(
+    scenario: DeliveryScenario, run: Any
+) -> None:
     for number in (0, 1):
-        story.judge(number, {"v1": "firing"}, severity="info")
+        scenario.evaluate(number, {"v1": "firing"}, severity="info")
         plan = run()
         assert (plan.opened, plan.in_storm, plan.still_open) == (0, 0, 0)
-    assert not story.changes()
-    story.judge(2, {"v1": "firing"}, severity="warning")
+    assert not scenario.changes()
+    scenario.evaluate(2, {"v1": "firing"}, severity="warning")
     assert run().opened == 1
 
 
-def test_advice_is_no_storm_and_crowds_nobody_out(story: Story, run: Any) -> None:
-    story.judge(0, {f"v{n}": "firing" for n in range(50)}, severity="info")
-    story.judge(0, {"g1": "firing", "g2": "firing", "g3": "firing"}, "consumer_group_lagging", severity="warning")
+def test_info_findings_do_not_count_towards_the_cap(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {f"v{n}": "firing" for n in range(50)}, severity="info")
+    scenario.evaluate(0, {"g1": "firing", "g2": "firing", "g3": "firing"}, "consumer_group_lagging", severity="warning")
     plan = run()
     assert (plan.opened, plan.in_storm) == (3, 0)
 
 
-def test_an_open_ticket_that_falls_below_the_least_severity_stays_as_it_is_until_it_closes(
-    story: Story, run: Any
+def test_an_open_ticket_below_the_least_severity_is_unchanged_until_it_closes(
+    scenario: DeliveryScenario, run: Any
 ) -> None:
-    story.judge(0, {"v1": "firing"}, severity="warning", reason="bad")
+    scenario.evaluate(0, {"v1": "firing"}, severity="warning", reason="bad")
     run()
-    changes = story.changes()
-    story.judge(1, {"v1": "firing"}, severity="info", reason="other")
+    changes = scenario.changes()
+    scenario.evaluate(1, {"v1": "firing"}, severity="info", reason="other")
     run()
-    ticket = story.tickets()[0]
-    assert (ticket["state"], ticket["severity"], story.changes()) == ("open", "warning", changes)
+    ticket = scenario.tickets()[0]
+    assert (ticket["state"], ticket["severity"], scenario.changes()) == ("open", "warning", changes)
     for number in (2, 3):
-        story.judge(number, {"v1": "ok"})
+        scenario.evaluate(number, {"v1": "ok"})
         run()
-    assert story.tickets()[0]["state"] == "closed"
-    story.judge(4, {"v1": "firing"}, severity="info")
+    assert scenario.tickets()[0]["state"] == "closed"
+    scenario.evaluate(4, {"v1": "firing"}, severity="info")
     assert run().reopened == 0
-    story.judge(5, {"v1": "firing"}, severity="warning")
+    scenario.evaluate(5, {"v1": "firing"}, severity="warning")
     assert run().reopened == 1
 
 
-def test_with_info_as_the_least_severity_advice_opens_tickets_too(story: Story) -> None:
-    story.judge(0, {"v1": "firing"}, severity="info")
-    assert reconcile(story.engine, Config(tickets=Tickets(least_severity="info")), DETECTORS).opened == 1
+def test_with_info_as_the_least_severity_info_findings_open_tickets(scenario: DeliveryScenario) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, severity="info")
+    assert reconcile(scenario.engine, Config(tickets=Tickets(least_severity="info")), DETECTORS).opened == 1
 
 
-def test_a_storm_files_the_cap_and_one_summary(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {f"v{n}": "firing" for n in range(500)})
+def test_a_storm_files_the_cap_and_one_summary(
+    scenario: DeliveryScenario, run: Any, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {f"v{n}": "firing" for n in range(500)})
     plan = run()
     assert (plan.opened, plan.in_storm) == (500, 497)
-    assert story.actions() == ["create"] * 4
-    assert run().opened == 0, "the next run files no further slice of it"
-    deliver(story.engine, sink, config)
+    assert scenario.actions() == ["create"] * 4
+    assert run().opened == 0, "the next run files no more of them"
+    deliver(scenario.engine, sink, config)
     assert sum("Alert storm: 497 more findings" in issue_draft.title for issue_draft in sink.issue_drafts) == 1
-    story.judge(1, {f"v{n}": "ok" for n in range(500)})
+    scenario.evaluate(1, {f"v{n}": "ok" for n in range(500)})
     run()
-    assert len(story.actions()) == 4
-    story.judge(2, {f"v{n}": "ok" for n in range(500)})
+    assert len(scenario.actions()) == 4
+    scenario.evaluate(2, {f"v{n}": "ok" for n in range(500)})
     run()
-    assert story.actions()[4:] == ["close"] * 4
-    assert {t["state"] for t in story.tickets()} == {"closed"}
+    assert scenario.actions()[4:] == ["close"] * 4
+    assert {t["state"] for t in scenario.tickets()} == {"closed"}
 
 
-def test_a_storm_of_one_run_hides_no_detectors_first_critical_finding(story: Story, run: Any) -> None:
-    story.judge(0, {f"m{n}": "firing" for n in range(5)}, "app_memory_heavy", severity="warning")
+def test_a_storm_still_files_the_first_critical_finding_of_each_detector(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {f"m{n}": "firing" for n in range(5)}, "app_memory_heavy", severity="warning")
     for number in (0, 1):
-        story.judge(number, {f"v{n}": "firing" for n in range(50)})
-        story.judge(number, {f"g{n}": "firing" for n in range(5)}, "consumer_group_lagging")
-    story.judge(1, {f"m{n}": "firing" for n in range(5)}, "app_memory_heavy", severity="warning")
+        scenario.evaluate(number, {f"v{n}": "firing" for n in range(50)})
+        scenario.evaluate(number, {f"g{n}": "firing" for n in range(5)}, "consumer_group_lagging")
+    scenario.evaluate(1, {f"m{n}": "firing" for n in range(5)}, "app_memory_heavy", severity="warning")
     plan = run()
-    filed = [t["detector"] for t in story.tickets() if t["summary_ticket_id"] is None and t["detector"] != "storm"]
+    filed = [t["detector"] for t in scenario.tickets() if t["summary_ticket_id"] is None and t["detector"] != "storm"]
     assert filed == ["ebs_volume_starving"] * 2 + ["consumer_group_lagging"]
     assert (plan.opened, plan.in_storm) == (60, 57)
 
 
-def test_what_gets_worse_in_a_storm_is_told_once(story: Story, run: Any) -> None:
-    story.judge(0, {f"v{n}": "firing" for n in range(10)}, severity="warning")
+def test_a_rise_in_severity_within_a_storm_is_posted_once(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {f"v{n}": "firing" for n in range(10)}, severity="warning")
     run()
-    story.judge(1, {f"v{n}": "firing" for n in range(10)}, severity="critical")
+    scenario.evaluate(1, {f"v{n}": "firing" for n in range(10)}, severity="critical")
     run()
     run()
-    summary = next(t["ticket_id"] for t in story.tickets() if t["detector"] == "storm")
-    told = [c["body"] for c in story.changes() if c["ticket_id"] == summary and c["action"] == "comment"]
-    assert len(told) == 1 and told[0].count("is now critical") == 7
+    summary = next(t["ticket_id"] for t in scenario.tickets() if t["detector"] == "storm")
+    comments = [c["body"] for c in scenario.changes() if c["ticket_id"] == summary and c["action"] == "comment"]
+    assert len(comments) == 1 and comments[0].count("is now critical") == 7
 
 
-def test_wont_fix_is_never_heard_of_again(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"}, severity="warning")
+def test_a_finding_marked_as_wont_fix_is_never_posted_again(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, severity="warning")
     run()
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
-    assert story.actions() == ["create", "close"]
+    mute(scenario.engine, scenario.tickets()[0]["ticket_id"], until=None, who="Vera", why="Known.")
+    assert scenario.actions() == ["create", "close"]
     for number in range(1, 200, 30):
-        story.judge(number, {"v1": "firing"}, severity="critical")
+        scenario.evaluate(number, {"v1": "firing"}, severity="critical")
         plan = run()
         assert (plan.opened, plan.reopened, plan.commented) == (0, 0, 0)
 
 
-def test_a_snooze_is_silent_and_ends_by_itself(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"}, severity="warning")
+def test_a_snooze_suppresses_comments_and_expires(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, severity="warning")
     run(hour(1))
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(5), who="Vera", why="Known.", now=hour(1))
-    story.judge(2, {"v1": "firing"}, severity="warning", message="Another thing.")
+    mute(scenario.engine, scenario.tickets()[0]["ticket_id"], until=hour(5), who="Vera", why="Known.", now=hour(1))
+    scenario.evaluate(2, {"v1": "firing"}, severity="warning", message="Another message.")
     assert run(hour(3)).commented == 0
-    story.judge(5, {"v1": "firing"}, severity="warning", message="Another thing.")
+    scenario.evaluate(5, {"v1": "firing"}, severity="warning", message="Another message.")
     run(hour(6))
-    assert "The snooze has ended" in "".join(c["body"] or "" for c in story.changes())
-    assert story.tickets()[0]["muted"] is None
+    assert "The snooze has ended" in "".join(c["body"] or "" for c in scenario.changes())
+    assert scenario.tickets()[0]["muted"] is None
 
 
-def test_a_rise_in_severity_ends_a_snooze(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"}, severity="warning")
+def test_a_rise_in_severity_ends_a_snooze(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, severity="warning")
     run(hour(1))
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(100), who="Vera", why="Known.", now=hour(1))
-    story.judge(2, {"v1": "firing"}, severity="critical")
+    mute(scenario.engine, scenario.tickets()[0]["ticket_id"], until=hour(100), who="Vera", why="Known.", now=hour(1))
+    scenario.evaluate(2, {"v1": "firing"}, severity="critical")
     assert run(hour(3)).commented == 1
-    assert story.tickets()[0]["muted"] is None
+    assert scenario.tickets()[0]["muted"] is None
 
 
-def test_a_snoozed_finding_that_went_away_does_not_reopen_before_its_time(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_a_resolved_snoozed_finding_does_not_reopen_before_the_snooze_ends(
+    scenario: DeliveryScenario, run: Any
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     run(hour(1))
-    mute(story.engine, story.tickets()[0]["ticket_id"], until=hour(9), who="Vera", why="Known.", now=hour(1))
+    mute(scenario.engine, scenario.tickets()[0]["ticket_id"], until=hour(9), who="Vera", why="Known.", now=hour(1))
     for number, status in ((1, "ok"), (2, "ok"), (4, "firing")):
-        story.judge(number, {"v1": status})
+        scenario.evaluate(number, {"v1": status})
         assert run(hour(number + 1)).reopened == 0
-    story.judge(9, {"v1": "firing"})
+    scenario.evaluate(9, {"v1": "firing"})
     assert run(hour(10)).reopened == 1
 
 
-def test_muting_into_the_past_is_one_clear_line(story: Story, run: Any) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_a_snooze_that_ends_in_the_past_is_a_one_line_error(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     run()
     with pytest.raises(
         StreamwardenError, match="v1: cannot snooze until 2026-01-05 10:00 UTC: this time is in the past"
     ):
-        mute(story.engine, 1, until=hour(0), who="Vera", why="Known.")
+        mute(scenario.engine, 1, until=hour(0), who="Vera", why="Known.")
 
 
-def test_what_may_be_the_cause_is_linked(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"group": "firing"}, "consumer_group_lagging")
-    story.judge(0, {"1": "firing"})
-    story.causes(0, {(print_of("group", "consumer_group_lagging"), print_of("1")): 0.45})
+def test_a_possible_cause_is_linked(scenario: DeliveryScenario, run: Any, sink: MemorySink, config: Config) -> None:
+    scenario.evaluate(0, {"group": "firing"}, "consumer_group_lagging")
+    scenario.evaluate(0, {"1": "firing"})
+    scenario.store_causes(0, {(fingerprint_of("group", "consumer_group_lagging"), fingerprint_of("1")): 0.45})
     run()
-    assert [ticket["cause_ticket_id"] for ticket in story.tickets()] == [None, None]
-    deliver(story.engine, sink, config)
+    assert [ticket["cause_ticket_id"] for ticket in scenario.tickets()] == [None, None]
+    deliver(scenario.engine, sink, config)
     related = {
         issue_draft.resource_name: [(r.relation, r.title) for r in issue_draft.notification.related]
         for issue_draft in sink.issue_drafts
@@ -291,24 +303,26 @@ def test_what_may_be_the_cause_is_linked(story: Story, run: Any, sink: MemorySin
     assert related["1"] == [("Possible downstream effect", "consumer_group_lagging title: group")]
 
 
-def test_a_change_of_tracker_files_what_is_open_anew(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_a_new_tracker_receives_the_open_tickets(
+    scenario: DeliveryScenario, run: Any, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     run()
-    deliver(story.engine, sink, config)
+    deliver(scenario.engine, sink, config)
     other = Config(tickets=Tickets(trackers={"roundup": Roundup(url="https://x", password="p")}))
-    reconcile(story.engine, other, DETECTORS)
+    reconcile(scenario.engine, other, DETECTORS)
     new = MemorySink(name="roundup")
-    deliver(story.engine, new, other)
-    assert [issue_draft.fingerprint for issue_draft in new.issue_drafts] == [print_of("v1")]
+    deliver(scenario.engine, new, other)
+    assert [issue_draft.fingerprint for issue_draft in new.issue_drafts] == [fingerprint_of("v1")]
 
 
-def test_a_disabled_detector_leaves_its_tickets_as_they_are(story: Story, run: Any, config: Config) -> None:
-    story.judge(0, {"v1": "firing"})
+def test_tickets_of_a_disabled_detector_are_unchanged(scenario: DeliveryScenario, run: Any, config: Config) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
     run()
-    story.judge(1, {"v1": "ok"})
-    story.judge(2, {"v1": "ok"})
+    scenario.evaluate(1, {"v1": "ok"})
+    scenario.evaluate(2, {"v1": "ok"})
     others = {id_: d for id_, d in DETECTORS.items() if id_ != "ebs_volume_starving"}
-    assert reconcile(story.engine, config, others).closed == 0
+    assert reconcile(scenario.engine, config, others).closed == 0
 
 
 def test_nothing_evaluated_yet_plans_nothing(run: Any) -> None:
@@ -316,106 +330,106 @@ def test_nothing_evaluated_yet_plans_nothing(run: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared_story(module_warehouse: sa.Engine) -> Story:
-    return Story(module_warehouse)
+def shared_scenario(module_warehouse: sa.Engine) -> DeliveryScenario:
+    return DeliveryScenario(module_warehouse)
 
 
 HOURS = st.lists(st.sampled_from(["firing", "ok", "unknown", "gone", "none"]), min_size=1, max_size=9)
 
 
-def _tell(story: Story, number: int, status: str, detector_id: str = "ebs_volume_starving") -> None:
-    """Judges an hour of the resource r as `HOURS` has it, and brings tickets in line."""
+def _run_hour(scenario: DeliveryScenario, number: int, status: str, detector_id: str = "ebs_volume_starving") -> None:
+    """Evaluates an hour in which resource r has this status of `HOURS`, and reconciles."""
     rows = {"other": "ok"} | ({} if status in ("gone", "none") else {"r": status})
-    story.judge(number, rows, detector_id, coverage="refused" if status == "none" else "answered")
-    reconcile(story.engine, Config(), DETECTORS)
+    scenario.evaluate(number, rows, detector_id, coverage="refused" if status == "none" else "answered")
+    reconcile(scenario.engine, Config(), DETECTORS)
 
 
-def _open(story: Story) -> list[Any]:
-    return [(t["resource_name"], t["opened_hour"]) for t in story.tickets() if t["state"] == "open"]
+def _open(scenario: DeliveryScenario) -> list[Any]:
+    return [(t["resource_name"], t["opened_hour"]) for t in scenario.tickets() if t["state"] == "open"]
 
 
-def _evaluations(story: Story) -> list[Any]:
-    return story.rows(
+def _evaluations(scenario: DeliveryScenario) -> list[Any]:
+    return scenario.rows(
         "select hour, resource_name, status, reason, message from detect.evaluation order by hour, resource_name"
     )
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data(), detector_id=st.sampled_from(["ebs_volume_starving", "app_memory_heavy"]))
-def test_the_order_in_which_hours_are_judged_does_not_matter(
-    shared_story: Story, statuses: list[str], data: st.DataObject, detector_id: str
+def test_the_order_in_which_hours_are_evaluated_does_not_matter(
+    shared_scenario: DeliveryScenario, statuses: list[str], data: st.DataObject, detector_id: str
 ) -> None:
-    """Any order ends with the rows and the open ticket of the hours in order, where the newest is in alarm.
+    """Every order ends with the same rows, and with the same open ticket if the newest hour is firing.
 
-    Where it isn't, an alarm that was judged after it opens nothing any more.
+    If the newest hour is not firing, an older firing hour that is evaluated after it opens no ticket.
     """
-    story = shared_story
-    story.clear()
+    scenario = shared_scenario
+    scenario.clear()
     for number, status in enumerate(statuses):
-        _tell(story, number, status, detector_id)
-    in_order, rows = _open(story), _evaluations(story)
-    story.clear()
+        _run_hour(scenario, number, status, detector_id)
+    in_order, rows = _open(scenario), _evaluations(scenario)
+    scenario.clear()
     for number in data.draw(st.permutations(range(len(statuses)))):
-        _tell(story, number, statuses[number], detector_id)
-    assert _evaluations(story) == rows
-    assert _open(story) in ([in_order] if statuses[-1] == "firing" else [in_order, []])
-    changes = story.changes()
-    reconcile(story.engine, Config(), DETECTORS)
-    assert story.changes() == changes, "a further run finds nothing to do"
+        _run_hour(scenario, number, statuses[number], detector_id)
+    assert _evaluations(scenario) == rows
+    assert _open(scenario) in ([in_order] if statuses[-1] == "firing" else [in_order, []])
+    changes = scenario.changes()
+    reconcile(scenario.engine, Config(), DETECTORS)
+    assert scenario.changes() == changes, "a further run changes nothing"
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data())
-def test_backfilled_hours_lengthen_the_history_of_what_is_open_and_do_nothing_else(
-    shared_story: Story, statuses: list[str], data: st.DataObject
+def test_backfilled_hours_only_move_the_opened_hour_of_open_tickets(
+    shared_scenario: DeliveryScenario, statuses: list[str], data: st.DataObject
 ) -> None:
-    """The newest hour first, then those before it in any order, some of them twice."""
-    story, newest = shared_story, len(statuses) - 1
-    story.clear()
+    """Evaluates the newest hour first, then the older hours in any order, some of them twice."""
+    scenario, newest = shared_scenario, len(statuses) - 1
+    scenario.clear()
     for number, status in enumerate(statuses):
-        _tell(story, number, status)
-    since = [opened for _, opened in _open(story)] if statuses[-1] == "firing" else []
-    story.clear()
-    _tell(story, newest, statuses[newest])
-    told = story.changes()
-    assert len(told) == (statuses[-1] == "firing")
+        _run_hour(scenario, number, status)
+    since = [opened for _, opened in _open(scenario)] if statuses[-1] == "firing" else []
+    scenario.clear()
+    _run_hour(scenario, newest, statuses[newest])
+    changes = scenario.changes()
+    assert len(changes) == (statuses[-1] == "firing")
     for number in data.draw(st.permutations([*range(newest), *range(0, newest, 2)])):
-        _tell(story, number, statuses[number])
-    assert story.changes() == told
-    assert [ticket["opened_hour"] for ticket in story.tickets()] == since
+        _run_hour(scenario, number, statuses[number])
+    assert scenario.changes() == changes
+    assert [ticket["opened_hour"] for ticket in scenario.tickets()] == since
 
 
-def test_a_backfilled_alarm_opens_nothing_while_the_newest_hour_is_well(story: Story, run: Any) -> None:
-    story.judge(7, {"v1": "ok"}, message="The bucket refills.")
-    story.judge(5, {"v1": "firing", "gone since": "firing"}, message="It will be empty in 33 min.")
+def test_a_backfilled_firing_hour_opens_nothing_if_the_newest_hour_is_ok(scenario: DeliveryScenario, run: Any) -> None:
+    scenario.evaluate(7, {"v1": "ok"}, message="The bucket refills.")
+    scenario.evaluate(5, {"v1": "firing", "gone since": "firing"}, message="It will be empty in 33 min.")
     plan = run()
-    assert (plan.opened, plan.reopened, story.tickets(), story.changes()) == (0, 0, [], [])
+    assert (plan.opened, plan.reopened, scenario.tickets(), scenario.changes()) == (0, 0, [], [])
 
 
-def test_a_backfilled_alarm_is_no_news(story: Story, run: Any) -> None:
-    """A ticket stays open while nothing is known of its resource; an older hour says something else of it."""
-    story.judge(0, {"v1": "firing"}, severity="warning")
-    story.judge(2, {"v1": "unknown"})
+def test_a_backfilled_firing_hour_is_not_posted(scenario: DeliveryScenario, run: Any) -> None:
+    """The ticket is open, the newest hour is unknown, and an older hour with another reason is backfilled."""
+    scenario.evaluate(0, {"v1": "firing"}, severity="warning")
+    scenario.evaluate(2, {"v1": "unknown"})
     run()
-    assert not story.tickets()
-    story.judge(3, {"v1": "firing"}, severity="warning")
+    assert not scenario.tickets()
+    scenario.evaluate(3, {"v1": "firing"}, severity="warning")
     run()
-    story.judge(5, {"v1": "unknown"})
+    scenario.evaluate(5, {"v1": "unknown"})
     run()
-    told = story.changes()
-    story.judge(4, {"v1": "firing"}, reason="worse", message="It is worse.", severity="critical")
+    changes = scenario.changes()
+    scenario.evaluate(4, {"v1": "firing"}, reason="worse", message="It is worse.", severity="critical")
     run()
-    assert story.changes() == told
-    assert story.tickets()[0]["severity"] == "warning"
+    assert scenario.changes() == changes
+    assert scenario.tickets()[0]["severity"] == "warning"
 
 
-def test_hours_asked_too_late_close_nothing(story: Story, run: Any) -> None:
-    """What a cluster doesn't list now may have been there in an hour that is over."""
-    story.judge(0, {"v1": "firing"})
+def test_hours_that_were_read_too_late_close_no_ticket(scenario: DeliveryScenario, run: Any) -> None:
+    """A resource that is not listed now may have existed in a past hour."""
+    scenario.evaluate(0, {"v1": "firing"})
     run()
     gap = str(gap_of_present(hour(1), "EC2's inventory")).partition(": ")[2]
-    story.judge(1, {"v2": "ok"}, coverage="missing")
-    with story.engine.begin() as connection:
+    scenario.evaluate(1, {"v2": "ok"}, coverage="missing")
+    with scenario.engine.begin() as connection:
         connection.execute(
             sa.text("update detect.coverage set message = :gap where hour = :hour and status = 'missing'"),
             {"hour": hour(1), "gap": gap},
@@ -425,33 +439,37 @@ def test_hours_asked_too_late_close_nothing(story: Story, run: Any) -> None:
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS)
-def test_the_tracker_hears_opening_and_closing_in_turn(shared_story: Story, statuses: list[str]) -> None:
-    """Of one ticket: first create, then close and reopen alternate."""
-    story = shared_story
-    story.clear()
+def test_the_tracker_receives_closings_and_reopenings_alternately(
+    shared_scenario: DeliveryScenario, statuses: list[str]
+) -> None:
+    """The changes of a ticket start with create; then close and reopen alternate."""
+    scenario = shared_scenario
+    scenario.clear()
     for number, status in enumerate(statuses):
         rows = {"other": "ok"} | ({} if status in ("gone", "none") else {"r": status})
-        story.judge(number, rows, coverage="refused" if status == "none" else "answered")
-        reconcile(story.engine, Config(), DETECTORS)
-    for ticket in story.tickets():
-        turns = [c["action"] for c in story.changes() if c["ticket_id"] == ticket["ticket_id"]]
+        scenario.evaluate(number, rows, coverage="refused" if status == "none" else "answered")
+        reconcile(scenario.engine, Config(), DETECTORS)
+    for ticket in scenario.tickets():
+        turns = [c["action"] for c in scenario.changes() if c["ticket_id"] == ticket["ticket_id"]]
         assert turns[0] == "create"
         assert turns[1:] == [("close", "reopen")[n % 2] for n in range(len(turns) - 1)]
 
 
-def test_people_decide_in_the_tracker(story: Story, run: Any, sink: MemorySink, config: Config) -> None:
-    story.judge(0, {"v1": "firing", "v2": "firing", "v3": "firing"}, severity="warning")
+def test_responses_in_the_tracker_are_applied(
+    scenario: DeliveryScenario, run: Any, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing", "v2": "firing", "v3": "firing"}, severity="warning")
     run(hour(1))
-    deliver(story.engine, sink, config)
-    states = dict(zip((t["resource_name"] for t in story.tickets()), ("closed", "snoozed", "wont_fix"), strict=True))
-    sink.states = {t["external_key"]: states[t["resource_name"]] for t in story.tickets()}
-    assert listen(story.engine, sink, hour(1) + timedelta(minutes=20)) == 3
-    assert listen(story.engine, sink, hour(1) + timedelta(minutes=30)) == 0
-    story.judge(1, {"v1": "firing", "v2": "firing", "v3": "firing"}, severity="warning")
-    assert run(hour(2)).reopened == 0, "the hour in which it was closed says nothing yet"
-    story.judge(2, {"v1": "firing", "v2": "firing", "v3": "firing"}, severity="warning", message="Else.")
+    deliver(scenario.engine, sink, config)
+    states = dict(zip((t["resource_name"] for t in scenario.tickets()), ("closed", "snoozed", "wont_fix"), strict=True))
+    sink.states = {t["external_key"]: states[t["resource_name"]] for t in scenario.tickets()}
+    assert listen(scenario.engine, sink, hour(1) + timedelta(minutes=20)) == 3
+    assert listen(scenario.engine, sink, hour(1) + timedelta(minutes=30)) == 0
+    scenario.evaluate(1, {"v1": "firing", "v2": "firing", "v3": "firing"}, severity="warning")
+    assert run(hour(2)).reopened == 0, "the hour in which it was closed does not reopen it"
+    scenario.evaluate(2, {"v1": "firing", "v2": "firing", "v3": "firing"}, severity="warning", message="Else.")
     plan = run(hour(3))
     assert (plan.reopened, plan.commented, plan.opened) == (1, 0, 0)
-    assert [(t["resource_name"], t["state"]) for t in story.tickets()] == list(
+    assert [(t["resource_name"], t["state"]) for t in scenario.tickets()] == list(
         zip(states, ("open", "open", "closed"), strict=True)
     )

@@ -1,4 +1,4 @@
-"""Airflow's real API server with our plugin on a warehouse that tells a story, and a real headless Chromium."""
+"""Airflow's real API server with our plugin on a warehouse with findings, and a real headless Chromium."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Place:
-    """What Airflow works on: a folder, an empty config, a warehouse."""
+    """What Airflow needs to run: a folder, an empty config, a warehouse."""
 
     folder: Path
     warehouse_url: str
@@ -71,7 +71,7 @@ def airflow(pages_warehouse: str, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A Chromium with a new profile; the tests say so when there is none."""
+    """A Chromium with a new profile; without a Chromium the tests are skipped."""
     program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
     if program is None:
         pytest.skip("no Chromium here: the page tests are left out (sudo apt-get install chromium)")
@@ -92,7 +92,7 @@ def page(chromium: Any, airflow: Airflow) -> Iterator[Any]:
 
 @pytest.fixture
 def editor_page(chromium: Any, airflow: Airflow) -> Iterator[Any]:
-    """The same of one who may edit DAGs."""
+    """A page of an editor, who may edit DAGs and therefore respond."""
     with page_of(chromium, airflow, "editor") as page:
         yield page
 
@@ -113,7 +113,7 @@ def page_of(chromium: Any, airflow: Airflow, user: str) -> Iterator[Any]:
 
 
 def log_in(page: Any, airflow: Airflow, path: str, user: str = "viewer") -> None:
-    """Asks for a page, and logs in by the form that Airflow shows instead."""
+    """Opens a page, and logs in with the form that Airflow shows instead."""
     page.goto(path)
     page.fill("input[name=username]", user)
     page.fill("input[name=password]", airflow.password(user))
@@ -122,16 +122,16 @@ def log_in(page: Any, airflow: Airflow, path: str, user: str = "viewer") -> None
 
 
 @pytest.fixture(scope="module")
-def story(module_warehouse: sa.Engine) -> dict[str, str]:
-    """Six hours of consumer groups: one healthy, then lagging on a topic with a nasty name; one unknown in the end.
+def findings(module_warehouse: sa.Engine) -> dict[str, str]:
+    """Six hours of two consumer groups: billing lags from the fourth hour on, quiet is unknown in the last hour.
 
-    Returns fingerprints by group. The other apps never loaded, so their rules are blocked.
+    Returns fingerprints by group. The other apps are not loaded, so their detectors are blocked.
     """
     newest = last_full_hour()
     detectors = load_detectors()
     for back in range(5, -1, -1):
         hour = newest - back * HOUR
-        _gathered(module_warehouse, hour, lag_seconds=4000 if back < 3 else 0, is_newest=back == 0)
+        _store_hour(module_warehouse, hour, lag_seconds=4000 if back < 3 else 0, is_newest=back == 0)
         for detector in detectors.values():
             evaluate(module_warehouse, detector, hour, Config())
     with module_warehouse.begin() as connection:
@@ -159,8 +159,8 @@ _FIGURES = json.dumps(
 )
 
 
-def _gathered(warehouse: sa.Engine, hour: datetime, *, lag_seconds: int, is_newest: bool) -> None:
-    """An hour of the app consumer_groups, as it would have loaded it."""
+def _store_hour(warehouse: sa.Engine, hour: datetime, *, lag_seconds: int, is_newest: bool) -> None:
+    """Stores an hour as the app consumer_groups would have loaded it."""
     values = {"hour": hour, "topic": NASTY_TOPIC, "lag": lag_seconds, "at": datetime.now(UTC) - timedelta(minutes=3)}
     statements = [
         "insert into detect.load values (:hour, 'consumer_groups', 'loaded', '{}', null, :at, :at)",

@@ -1,6 +1,6 @@
-"""The page of an incident that the product's own rules found, as a viewer and as an editor meet it, also on a phone.
+"""The page of an incident that the product's own detectors found, for a viewer and an editor, also on a phone.
 
-`make pictures` has these tests draw what README and docs/tickets.md show.
+`make pictures` runs these tests to draw the pictures of README and docs/tickets.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.plugins.tickets.endpoints.endpoint import Clock
 from tests.plugins.tickets.endpoints.kinds import MAIL, opened
 from tests.plugins.tickets.endpoints.mail import Mailbox
 from tests.roundup import Tracker, running_tracker
-from tests.sample_fleet import live_through
+from tests.sample_fleet import run_hours
 
 from .conftest import page_of
 
@@ -37,8 +37,8 @@ FOLDER = os.environ.get("PICTURES")
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 800}
 
 
-class Night:
-    """What was told of it, and where."""
+class SampleFleet:
+    """The sample fleet of `tests.sample_fleet`, delivered to a tracker, a mailbox, and the console."""
 
     def __init__(self, tracker: Tracker, warehouse: sa.Engine) -> None:
         self.tracker, self.mailbox = tracker, Mailbox(Clock())
@@ -51,48 +51,48 @@ class Night:
         sinks = [RoundupSink("", tracker.settings), opened(MAIL[1], self.mailbox, self.mailbox.clock), console]
         for sink, name in zip(sinks, names, strict=True):
             sink.name = name
-        live_through(warehouse, last_full_hour(), config, sinks)
+        run_hours(warehouse, last_full_hour(), config, sinks)
         with warehouse.connect() as connection:
             rows = connection.execute(sa.text("select resource_name, fingerprint, role from tickets.ticket"))
-            self.prints = {row.resource_name: row.fingerprint for row in rows}
+            self.fingerprints = {row.resource_name: row.fingerprint for row in rows}
 
     @property
     def root(self) -> str:
-        return next(value for name, value in self.prints.items() if name.startswith("vol-"))
+        return next(value for name, value in self.fingerprints.items() if name.startswith("vol-"))
 
 
 @pytest.fixture(scope="module")
 def sample_fleet(
     module_warehouse: sa.Engine, airflow: Airflow, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Night]:
+) -> Iterator[SampleFleet]:
     with running_tracker(tmp_path_factory.mktemp("tracker")) as tracker:
-        yield Night(tracker, module_warehouse)
+        yield SampleFleet(tracker, module_warehouse)
 
 
 def picture(page: Any, name: str, **how: Any) -> None:
-    """Keeps a picture, where pictures are asked for."""
+    """Saves a picture to $PICTURES, if that is set."""
     if FOLDER:
         drawn = Image.open(io.BytesIO(page.screenshot(animations="disabled", **how)))
         drawn.quantize(128).save(f"{FOLDER}/{name}.png", optimize=True)
 
 
 @pytest.mark.parametrize("user", ["viewer", "editor"])
-def test_an_incident_tells_its_root_its_tree_its_hours_and_what_changed(
-    chromium: Any, airflow: Airflow, sample_fleet: Night, user: str
+def test_an_incident_shows_its_root_cause_effects_hours_and_changes(
+    chromium: Any, airflow: Airflow, sample_fleet: SampleFleet, user: str
 ) -> None:
     with page_of(chromium, airflow, user) as page:
-        page.goto(f"/streamwarden/findings/{sample_fleet.prints['orders-prod/search']}")
+        page.goto(f"/streamwarden/findings/{sample_fleet.fingerprints['orders-prod/search']}")
         page.get_by_role("link", name="Incident: root cause, downstream effects").click()
         expect(page.locator("h1")).to_contain_text("EBS volume I/O-starved: vol-03a1b2c3d4e5f607")
         tree = page.locator(".tree > li").all_inner_texts()
-        told = {
+        reasons = {
             "Log flush latency (p95) above limit: orders-prod broker 3": "the broker writes its logs to",
             "orders-prod/billing": "4 of 4 late partitions are led by",
             "orders-prod/search": "2 of 2 late partitions are led by",
             "Under-replicated partitions": "the broker writes its logs to",
         }
-        for name, why in told.items():
-            assert any(name in line and why in line.lower() and "%" in line.split("\n")[0] for line in tree), (
+        for name, reason in reasons.items():
+            assert any(name in line and reason in line.lower() and "%" in line.split("\n")[0] for line in tree), (
                 name,
                 tree,
             )
@@ -110,7 +110,7 @@ def test_an_incident_tells_its_root_its_tree_its_hours_and_what_changed(
         picture(page, f"incident-{user}-dark", full_page=True)
 
 
-def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_fleet: Night) -> None:
+def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_fleet: SampleFleet) -> None:
     with page_of(chromium, airflow, "editor") as page:
         page.goto("/streamwarden/")
         assert "1 critical" in page.locator("h1").inner_text()
@@ -124,8 +124,8 @@ def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_flee
         picture(page, "incident")
 
 
-def test_the_pictures_of_a_ticket(chromium: Any, sample_fleet: Night) -> None:
-    """The same ticket in a tracker, as a mail and in the log."""
+def test_the_pictures_of_a_ticket(chromium: Any, sample_fleet: SampleFleet) -> None:
+    """The same ticket in a tracker, as a mail, and on the console."""
     context = chromium.new_context(viewport={"width": 1100, "height": 900})
     page = context.new_page()
     issue = next(one for one in sample_fleet.tracker.issues() if "vol-03a1" in one["title"])

@@ -1,4 +1,4 @@
-"""The pages as people meet them: a real Airflow, a real browser, logged in and not."""
+"""The pages in a real browser on a real Airflow, with and without a login."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PATHS = (
 )  # fmt: skip
 
 
-# The first: the warehouse is empty until a test asks for the story.
-def test_an_empty_warehouse_says_what_to_do_next(page: Any) -> None:
+# Must be the first test: the warehouse is empty until a test uses the fixture `findings`.
+def test_pages_of_an_empty_warehouse_name_the_next_step(page: Any) -> None:
     assert page.locator("h1").inner_text() == "No hour has been evaluated yet"
     assert "streamwarden config check" in page.locator("main").inner_text()
     page.goto("/streamwarden/coverage")
@@ -33,29 +33,31 @@ def test_an_empty_warehouse_says_what_to_do_next(page: Any) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", PATHS)
-def test_nothing_answers_without_login(airflow: Airflow, story: dict[str, str], path: str, method: str) -> None:
+def test_every_path_needs_a_login(airflow: Airflow, findings: dict[str, str], path: str, method: str) -> None:
     answer = httpx.request(method, f"{airflow.url}/streamwarden{path}")
     assert answer.status_code == 401, answer.text
     assert len(answer.content) < 100
 
 
 @pytest.mark.parametrize("cookies", [{}, {"_token": "made.up.token"}])
-def test_a_stranger_is_sent_to_the_login(airflow: Airflow, story: dict[str, str], cookies: dict[str, str]) -> None:
-    address = f"{airflow.url}/streamwarden/findings/{story['billing']}"
+def test_a_browser_without_a_session_is_redirected_to_the_login(
+    airflow: Airflow, findings: dict[str, str], cookies: dict[str, str]
+) -> None:
+    address = f"{airflow.url}/streamwarden/findings/{findings['billing']}"
     answer = httpx.get(address, headers={"Accept": "text/html"}, cookies=cookies)
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("/auth/login?next=")
     assert answer.content == b""
 
 
-def test_after_the_login_one_is_where_one_wanted_to_be(chromium: Any, airflow: Airflow, story: dict[str, str]) -> None:
+def test_the_login_returns_to_the_requested_page(chromium: Any, airflow: Airflow, findings: dict[str, str]) -> None:
     with chromium.new_context(base_url=airflow.url) as context:
         page = context.new_page()
-        log_in(page, airflow, f"/streamwarden/findings/{story['billing']}")
-        assert page.url.endswith(story["billing"])
+        log_in(page, airflow, f"/streamwarden/findings/{findings['billing']}")
+        assert page.url.endswith(findings["billing"])
 
 
-def test_pages_carry_strict_headers(airflow: Airflow, story: dict[str, str]) -> None:
+def test_pages_carry_strict_headers(airflow: Airflow, findings: dict[str, str]) -> None:
     client = httpx.Client(base_url=f"{airflow.url}/streamwarden", headers=_bearer(airflow))
     for path in ("/", "/coverage", "/static/style.css", "/nothing"):
         headers = client.get(path).headers
@@ -64,7 +66,7 @@ def test_pages_carry_strict_headers(airflow: Airflow, story: dict[str, str]) -> 
         assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_the_fleet_now(page: Any, story: dict[str, str]) -> None:
+def test_the_overview(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/")
     assert page.locator("h1").inner_text() == "1 warning open"
     card = page.locator("article")
@@ -77,11 +79,11 @@ def test_the_fleet_now(page: Any, story: dict[str, str]) -> None:
     assert "0 of 1" in page.locator("section", has=page.locator("#fresh")).inner_text()
 
 
-def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) -> None:
-    page.goto(f"/streamwarden/findings/{story['billing']}")
-    text = page.locator("main").text_content()  # what is folded too
+def test_the_page_of_a_finding(page: Any, findings: dict[str, str]) -> None:
+    page.goto(f"/streamwarden/findings/{findings['billing']}")
+    text = page.locator("main").text_content()  # includes collapsed sections
     assert "1 h 7 min behind" in text
-    assert f"{NASTY_TOPIC}-0" in text, "the topic's name stands there as text"
+    assert f"{NASTY_TOPIC}-0" in text, "the topic name is rendered as text"
     assert "<img src=x onerror=alert(1)>" in text
     assert page.locator("main script, main img[src=x], main b").count() == 0
     assert page.locator(".scroll table").inner_text().split() == [
@@ -106,7 +108,7 @@ def test_a_finding_shows_all_there_is_to_know(page: Any, story: dict[str, str]) 
     expect(page.locator("main")).to_contain_text("This page shows the hour")
 
 
-def test_the_filter_finds_and_says_when_nothing_fits(page: Any, story: dict[str, str]) -> None:
+def test_the_filter_finds_findings_and_reports_no_match(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/findings")
     page.fill("input[name=q]", "BILL")
     page.press("input[name=q]", "Enter")
@@ -116,7 +118,7 @@ def test_the_filter_finds_and_says_when_nothing_fits(page: Any, story: dict[str,
     expect(page.locator("main")).to_contain_text("No open finding matches.")
 
 
-def test_coverage_and_rules(page: Any, story: dict[str, str]) -> None:
+def test_coverage_and_detectors(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/coverage")
     text = page.locator("main").inner_text()
     assert f"{NASTY_TOPIC}" in text
@@ -129,7 +131,7 @@ def test_coverage_and_rules(page: Any, story: dict[str, str]) -> None:
     expect(page.locator("main")).to_contain_text("users of a stream notice a delay of ten minutes")
 
 
-def test_a_keyboard_is_enough(page: Any, story: dict[str, str]) -> None:
+def test_the_pages_work_with_the_keyboard(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
@@ -138,17 +140,17 @@ def test_a_keyboard_is_enough(page: Any, story: dict[str, str]) -> None:
         if "findings/" in (page.evaluate("document.activeElement.getAttribute('href')") or ""):
             break
     page.keyboard.press("Enter")
-    page.wait_for_url(f"**/findings/{story['billing']}")
+    page.wait_for_url(f"**/findings/{findings['billing']}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_needs_no_sideways_scrolling(page: Any, story: dict[str, str], scheme: str) -> None:
+def test_pages_fit_the_width_of_a_phone(page: Any, findings: dict[str, str], scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 360, "height": 740})
     for path in (
         "/",
         "/findings",
-        f"/findings/{story['billing']}",
+        f"/findings/{findings['billing']}",
         "/coverage",
         "/detectors",
         "/detectors/consumer_rogue",
@@ -159,7 +161,7 @@ def test_a_phone_needs_no_sideways_scrolling(page: Any, story: dict[str, str], s
     assert ground == {"light": "rgb(246, 248, 250)", "dark": "rgb(13, 17, 23)"}[scheme]
 
 
-def test_inside_airflow_tickets_open_in_a_tab(page: Any, story: dict[str, str]) -> None:
+def test_tickets_open_in_a_new_tab_from_the_frame_in_airflow(page: Any, findings: dict[str, str]) -> None:
     page.goto("/")
     page.get_by_role("link", name="Streamwarden").click()
     frame = page.frame_locator("iframe")
@@ -170,7 +172,7 @@ def test_inside_airflow_tickets_open_in_a_tab(page: Any, story: dict[str, str]) 
     opened.value.wait_for_url(lambda url: url == TRACKER or url.startswith("chrome-error:"), wait_until="commit")
 
 
-def test_unknown_things_are_told_in_one_line(page: Any, story: dict[str, str]) -> None:
+def test_unknown_resources_and_hours_are_one_line_errors(page: Any, findings: dict[str, str]) -> None:
     for path, line in (
         (f"/findings/{'0' * 64}", "There is no such finding."),
         ("/findings/x", "The address does not name a finding: a fingerprint has 64 hexadecimal digits."),
@@ -184,8 +186,8 @@ def test_unknown_things_are_told_in_one_line(page: Any, story: dict[str, str]) -
         assert page.get_by_role("alert").inner_text() == line
 
 
-# The last: other tests need the warehouse.
-def test_a_warehouse_that_is_away_is_one_clear_line(page: Any, module_warehouse: sa.Engine) -> None:
+# Must be the last test: it closes the warehouse.
+def test_an_unreachable_warehouse_is_a_one_line_error(page: Any, module_warehouse: sa.Engine) -> None:
     name = module_warehouse.url.database
     admin = sa.create_engine(module_warehouse.url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:

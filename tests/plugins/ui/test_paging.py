@@ -1,4 +1,4 @@
-"""All findings are reached page by page, by links alone, and the filters stay on the way."""
+"""All findings are reachable page by page through links, which keep the filters."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streamwarden.ui.render import render
 
 from tests.sql.rows import HOUR, insert_row
 
-NAMES = [f"thing {n} & more" for n in range(7)]
+NAMES = [f"volume {n} & more" for n in range(7)]
 
 
 @pytest.fixture
 def findings(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven findings in alarm; every other one is critical, all since the same hour."""
+    """Seven firing findings since the same hour; every second one is critical."""
     config = tmp_path / "streamwarden.yaml"
     config.write_text("{}\n")
     monkeypatch.setenv(CONFIG_ENV, str(config))
@@ -39,7 +39,7 @@ def findings(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def shown(**asked: str) -> list[list[str]]:
-    """Names on each page, by following its link to the next."""
+    """Names on each page, in order; follows the links to the next page."""
     names, query = [], {"severity": None, "detector": None, "q": None, "after": None, **asked}
     while True:
         values = pages.findings(query["severity"], query["detector"], query["q"], query["after"])
@@ -57,18 +57,18 @@ def test_every_finding_is_on_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_FINDINGS", 3)
     found = shown()
     assert [len(page) for page in found] == [3, 3, 1]
-    assert [name for page in found for name in page] == NAMES[1::2] + NAMES[::2]  # the worst first
+    assert [name for page in found for name in page] == NAMES[1::2] + NAMES[::2]  # the most severe first
 
 
 @pytest.mark.usefixtures("findings")
-def test_filters_stay_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_to_the_next_page_keep_the_filters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_FINDINGS", 1)
-    assert shown(severity="warning", q="g 2 & m", detector="d") == [[NAMES[2]]]
-    assert shown(severity="critical", q="thing") == [[name] for name in NAMES[1::2]]
+    assert shown(severity="warning", q="e 2 & m", detector="d") == [[NAMES[2]]]
+    assert shown(severity="critical", q="volume") == [[name] for name in NAMES[1::2]]
 
 
 @pytest.mark.usefixtures("findings")
-def test_after_one_that_is_gone_it_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_finding_that_is_gone_the_first_page_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_FINDINGS", 3)
     values = pages.findings(None, None, None, "f" * 64)
     assert (values["is_first"], [finding["place"] for finding in values["findings"]]) == (True, [1, 2, 3])

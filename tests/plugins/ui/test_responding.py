@@ -1,4 +1,4 @@
-"""People answer on the pages: who may, how a forged form is refused, and how a real tracker hears of it and answers."""
+"""Responses on the pages: permissions, forged forms, and the exchange with a real tracker."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from playwright.sync_api import expect
 from streamwarden.base.config import Config, Tickets
 from streamwarden.tickets import reconcile_and_deliver
 
-from tests.plugins.tickets.story import DETECTORS, Story, print_of
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, fingerprint_of
 from tests.roundup import Tracker, running_tracker
 
 pytestmark = pytest.mark.slow
 LAG = "consumer_group_lagging"
-VOLUME, BILLING, AUDIT = print_of("vol-1"), print_of("billing", LAG), print_of("audit", LAG)
+VOLUME, BILLING, AUDIT = fingerprint_of("vol-1"), fingerprint_of("billing", LAG), fingerprint_of("audit", LAG)
 
 
 @pytest.fixture(scope="module")
@@ -34,30 +34,31 @@ def tracker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tracker]:
 
 
 @pytest.fixture(scope="module")
-def filed(module_warehouse: sa.Engine, tracker: Tracker) -> Story:
-    """A volume starves and a group follows from it, another has an issue of its own; a real Roundup has both."""
-    story = Story(module_warehouse)
-    story.judge(0, {"vol-1": "firing"}, message="Its bucket is empty.")
-    story.judge(0, {"billing": "firing", "audit": "firing"}, LAG, severity="warning")
-    story.causes(0, {(BILLING, VOLUME): 0.9})
-    next_run(story, tracker)
+def filed(module_warehouse: sa.Engine, tracker: Tracker) -> DeliveryScenario:
+    """A firing volume with a group as a downstream effect, and a group with its own issue; both in a real Roundup."""
+    scenario = DeliveryScenario(module_warehouse)
+    scenario.evaluate(0, {"vol-1": "firing"}, message="Its bucket is empty.")
+    scenario.evaluate(0, {"billing": "firing", "audit": "firing"}, LAG, severity="warning")
+    scenario.store_causes(0, {(BILLING, VOLUME): 0.9})
+    next_run(scenario, tracker)
     assert len(tracker.issues()) == 2
-    return story
+    return scenario
 
 
-def next_run(story: Story, tracker: Tracker) -> str:
+def next_run(scenario: DeliveryScenario, tracker: Tracker) -> str:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
-    return reconcile_and_deliver(story.engine, config, DETECTORS)
+    return reconcile_and_deliver(scenario.engine, config, DETECTORS)
 
 
-def answers(story: Story) -> list[tuple[str, str]]:
+def responses(scenario: DeliveryScenario) -> list[tuple[str, str]]:
     return [
-        (row["verb"], row["who"]) for row in story.rows("select verb, who from tickets.response order by response_id")
+        (row["verb"], row["who"])
+        for row in scenario.rows("select verb, who from tickets.response order by response_id")
     ]
 
 
 class Visitor:
-    """Somebody with Airflow's session cookie and nothing else, as a browser has it."""
+    """A client that has only the session cookie of Airflow, as a browser does."""
 
     def __init__(self, airflow: Airflow, user: str | None) -> None:
         cookies = {"_token": airflow.token(user)} if user else {}
@@ -69,59 +70,61 @@ class Visitor:
         found = re.search(r'name="token" value="([^"]+)"', self.client.get(path).raise_for_status().text)
         return found[1] if found else ""
 
-    def verdicts(self, verb: str = "comment", **fields: str) -> httpx.Response:
+    def respond(self, verb: str = "comment", **fields: str) -> httpx.Response:
         token = fields.pop("token") if "token" in fields else self.token()
         values = {"fingerprint": BILLING, "words": "Known.", "verb": verb} | fields
         return self.client.post("/responses", data=values | ({} if token == "left out" else {"token": token}))
 
 
-def test_who_may_edit_dags_may_answer(airflow: Airflow, filed: Story) -> None:
-    before = answers(filed)
+def test_users_who_may_edit_dags_may_respond(airflow: Airflow, filed: DeliveryScenario) -> None:
+    before = responses(filed)
     for user in ("editor", "admin"):
-        done = Visitor(airflow, user).verdicts()
+        done = Visitor(airflow, user).respond()
         assert (done.status_code, done.headers["location"]) == (
             303, f"/streamwarden/findings/{BILLING}?stored=comment#responses",
         )  # fmt: skip
-    assert answers(filed) == [*before, ("comment", "editor"), ("comment", "admin")]
+    assert responses(filed) == [*before, ("comment", "editor"), ("comment", "admin")]
 
 
-def test_who_may_only_read_sees_no_form_and_is_refused(airflow: Airflow, filed: Story) -> None:
-    before, viewer = answers(filed), Visitor(airflow, "viewer")
+def test_viewers_see_no_form_and_are_refused(airflow: Airflow, filed: DeliveryScenario) -> None:
+    before, viewer = responses(filed), Visitor(airflow, "viewer")
     for path in (f"/findings/{BILLING}", f"/incidents/{BILLING}"):
         page = viewer.client.get(path).text
         assert "<form" not in page and 'name="token"' not in page
     for token in ("", Visitor(airflow, "editor").token()):
-        refused = viewer.verdicts(token=token)
+        refused = viewer.respond(token=token)
         assert refused.status_code == 403
         assert "Responses require permission to edit the DAG `hourly`" in refused.text
-    assert answers(filed) == before
+    assert responses(filed) == before
 
 
-def test_who_is_not_logged_in_is_refused(airflow: Airflow, filed: Story) -> None:
-    before, stranger = answers(filed), Visitor(airflow, None)
-    refused = stranger.verdicts(token=Visitor(airflow, "editor").token())
+def test_a_response_without_a_login_is_refused(airflow: Airflow, filed: DeliveryScenario) -> None:
+    before, stranger = responses(filed), Visitor(airflow, None)
+    refused = stranger.respond(token=Visitor(airflow, "editor").token())
     assert refused.status_code == 401 and "Log in in another tab" in refused.text
     stranger.client.headers["Accept"] = "*/*"
-    assert stranger.verdicts(token="x").json() == {"detail": "Not authenticated"}
-    assert answers(filed) == before
+    assert stranger.respond(token="x").json() == {"detail": "Not authenticated"}
+    assert responses(filed) == before
 
 
 @pytest.mark.parametrize("token", ["left out", "", "made.up.token", "of another user", "of another time"])
-def test_a_form_that_no_page_of_ours_made_for_this_user_is_refused(airflow: Airflow, filed: Story, token: str) -> None:
-    before, editor = answers(filed), Visitor(airflow, "editor")
+def test_a_form_with_a_missing_or_forged_token_is_refused(
+    airflow: Airflow, filed: DeliveryScenario, token: str
+) -> None:
+    before, editor = responses(filed), Visitor(airflow, "editor")
     value, stamp, signature = editor.token().split(".")
-    assert editor.verdicts(token=f"{value}.{stamp}.{signature}").status_code == 303
+    assert editor.respond(token=f"{value}.{stamp}.{signature}").status_code == 303
     other = Visitor(airflow, "admin").token()
     forged = {
         "of another user": other,
         "of another time": f"{value}.{stamp[:-1]}{'A' if stamp[-1] != 'A' else 'B'}.{signature}",
     }
-    refused = editor.verdicts(token=forged.get(token, token))
+    refused = editor.respond(token=forged.get(token, token))
     assert refused.status_code == 403 and "Reload the page and respond again." in refused.text
-    assert answers(filed) == [*before, ("comment", "editor")]
+    assert responses(filed) == [*before, ("comment", "editor")]
 
 
-def test_a_form_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_form_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__SECRET_KEY", "a secret of the test's")
     from streamwarden.ui import forms
 
@@ -129,19 +132,19 @@ def test_a_form_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     token, now = forms._signer().dumps("vera"), int(time.time())
     forms.require_own(token, vera)
     lasting = int(forms.LASTING.total_seconds())
-    for seconds, is_too_old in ((lasting - 5, False), (lasting + 5, True)):
+    for seconds, is_expired in ((lasting - 5, False), (lasting + 5, True)):
         monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _, at=now + seconds: at)
-        with pytest.raises(forms.ForgedError) if is_too_old else nullcontext():
+        with pytest.raises(forms.ForgedError) if is_expired else nullcontext():
             forms.require_own(token, vera)
 
 
-def test_another_sites_form_comes_without_the_session(editor_page: Any) -> None:
+def test_the_session_cookie_is_not_sent_by_other_sites(editor_page: Any) -> None:
     (cookie,) = [one for one in editor_page.context.cookies() if one["name"] == "_token"]
     assert cookie["sameSite"] == "Lax"
 
 
 @pytest.mark.parametrize(
-    ("verb", "fields", "why"),
+    ("verb", "fields", "message"),
     [
         ("false_positive", {"words": " "}, "cannot apply false positive without a text"),
         ("snooze", {"until": "2020-01-01T00:00"}, "is in the past"),
@@ -153,21 +156,21 @@ def test_another_sites_form_comes_without_the_session(editor_page: Any) -> None:
         ("comment", {"place": "https://e.vil"}, "place: Input should be"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(
-    airflow: Airflow, filed: Story, verb: str, fields: dict[str, str], why: str
+def test_an_invalid_response_is_a_one_line_error(
+    airflow: Airflow, filed: DeliveryScenario, verb: str, fields: dict[str, str], message: str
 ) -> None:
-    before = answers(filed)
-    refused = Visitor(airflow, "editor").verdicts(verb, **fields)
-    assert refused.status_code == 422 and why in refused.text.replace("&#39;", "'")
-    assert answers(filed) == before
+    before = responses(filed)
+    refused = Visitor(airflow, "editor").respond(verb, **fields)
+    assert refused.status_code == 422 and message in refused.text.replace("&#39;", "'")
+    assert responses(filed) == before
 
 
-def test_an_editor_answers_and_the_tracker_hears_and_answers(
-    editor_page: Any, page: Any, filed: Story, tracker: Tracker
+def test_responses_are_exchanged_with_the_tracker(
+    editor_page: Any, page: Any, filed: DeliveryScenario, tracker: Tracker
 ) -> None:
     editor_page.goto(f"/streamwarden/findings/{BILLING}")
     editor_page.get_by_role("button", name="Acknowledge").press("Enter")
-    _kept(editor_page, "acknowledged. The next run notifies the trackers.")
+    _expect_stored(editor_page, "acknowledged. The next run notifies the trackers.")
     assert "acknowledged by editor" in editor_page.locator(".card-head").first.inner_text()
     next_run(filed, tracker)
     issue = next(one for one in tracker.issues() if "vol-1" in one["title"])
@@ -175,23 +178,27 @@ def test_an_editor_answers_and_the_tracker_hears_and_answers(
     assert "About consumer_group_lagging title: billing: Acknowledged by editor." in tracker.texts(issue)[-1]
 
     tracker.edit(str(issue["id"]), status="deferred")
-    with filed.engine.begin() as connection:  # in the next hour; an issue isn't listened to right after it was told
+    with (
+        filed.engine.begin() as connection
+    ):  # an hour later: an issue is not read right after a change was posted to it
         connection.execute(sa.text("update tickets.issue set attempted_at = attempted_at - interval '1 hour'"))
     next_run(filed, tracker)
     page.goto(f"/streamwarden/incidents/{BILLING}")
-    said = page.locator("section:has(#responses) tbody tr").all_inner_texts()
-    assert "a person in roundup" in said[0] and "snoozed until" in said[0]
-    assert "editor on the page" in said[1] and "acknowledged" in said[1]
+    rows = page.locator("section:has(#responses) tbody tr").all_inner_texts()
+    assert "a person in roundup" in rows[0] and "snoozed until" in rows[0]
+    assert "editor on the page" in rows[1] and "acknowledged" in rows[1]
     assert page.locator("form").count() == 0, "the viewer only reads"
 
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.get_by_role("button", name="Unmute").click()
-    _kept(editor_page, "unmuted.")
+    _expect_stored(editor_page, "unmuted.")
     next_run(filed, tracker)
     assert next(one for one in tracker.issues() if "vol-1" in one["title"])["status"]["name"] == "unread"
 
 
-def test_the_keyboard_snoozes_on_a_phone_without_script(chromium: Any, airflow: Airflow, filed: Story) -> None:
+def test_snooze_by_keyboard_on_a_phone_without_javascript(
+    chromium: Any, airflow: Airflow, filed: DeliveryScenario
+) -> None:
     context = chromium.new_context(
         viewport={"width": 390, "height": 800}, base_url=airflow.url, java_script_enabled=False,
         extra_http_headers={"Authorization": f"Bearer {airflow.token('editor')}"},
@@ -202,47 +209,47 @@ def test_the_keyboard_snoozes_on_a_phone_without_script(chromium: Any, airflow: 
     page.locator("details[open] textarea").press_sequentially("It moves tonight.")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    _kept(page, "snoozed.")
+    _expect_stored(page, "snoozed.")
     (ticket,) = filed.rows("select * from tickets.ticket where fingerprint = :f", f=AUDIT)
     assert ticket["muted"] == "snoozed"
     assert timedelta(hours=22) < ticket["muted_until"] - datetime.now(UTC) <= timedelta(days=1)
     context.close()
 
 
-def test_inside_airflows_frame_the_forms_work_as_well(editor_page: Any, filed: Story) -> None:
+def test_the_forms_work_in_the_frame_in_airflow(editor_page: Any, filed: DeliveryScenario) -> None:
     editor_page.goto("/")
     editor_page.get_by_role("link", name="Streamwarden").click()
     editor_page.frame_locator("iframe").get_by_role("link", name="Findings", exact=True).wait_for()
     frame = next(frame for frame in editor_page.frames if "/streamwarden" in frame.url and frame.parent_frame)
     frame.goto(f"/streamwarden/findings/{BILLING}")
     frame.locator("summary", has_text="Comment").click()
-    frame.locator("details[open] textarea").fill("Said in the frame.")
+    frame.locator("details[open] textarea").fill("Written in the frame.")
     frame.get_by_role("button", name="Comment").click()
-    _kept(frame, "comment.")
+    _expect_stored(frame, "comment.")
     assert filed.rows("select words from tickets.response order by response_id desc limit 1") == [
-        {"words": "Said in the frame."}
+        {"words": "Written in the frame."}
     ]
 
 
-def test_what_is_wrong_stands_on_the_rules_page(editor_page: Any, filed: Story) -> None:
+def test_a_false_positive_is_shown_on_the_page_of_the_detector(editor_page: Any, filed: DeliveryScenario) -> None:
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.locator("summary", has_text="Report false positive").click()
     editor_page.locator("details[open] textarea").fill("<b>The clock</b> was wrong.")
     editor_page.get_by_role("button", name="Report", exact=True).click()
-    _kept(editor_page, "false positive.")
+    _expect_stored(editor_page, "false positive.")
     editor_page.goto("/streamwarden/detectors/ebs_volume_starving")
     text = editor_page.locator("main").inner_text()
     assert "1 report about 1 finding; the detector has opened 1 ticket." in text
     assert "<b>The clock</b> was wrong. editor" in text
 
 
-def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tracker) -> None:
+def test_an_editor_splits_and_links(editor_page: Any, filed: DeliveryScenario, tracker: Tracker) -> None:
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.locator("summary", has_text="Split").click()
     editor_page.locator("details[open] select").select_option(BILLING)
     editor_page.locator("details[open] textarea").fill("Its consumers are slow.")
     editor_page.get_by_role("button", name="Split").click()
-    _kept(editor_page, "split.")
+    _expect_stored(editor_page, "split.")
     next_run(filed, tracker)
     assert {one["title"].split()[-1] for one in tracker.issues()} == {"vol-1", "audit", "billing"}
     editor_page.goto(f"/streamwarden/findings/{BILLING}")
@@ -250,12 +257,12 @@ def test_an_editor_splits_and_joins(editor_page: Any, filed: Story, tracker: Tra
     editor_page.locator("details[open] select").select_option(label="critical: ebs_volume_starving title: vol-1")
     editor_page.locator("details[open] textarea").fill("It is the disk after all.")
     editor_page.get_by_role("button", name="Link", exact=True).click()
-    _kept(editor_page, "linked.")
+    _expect_stored(editor_page, "linked.")
     next_run(filed, tracker)
     editor_page.goto(f"/streamwarden/incidents/{VOLUME}")
     assert "billing" in editor_page.locator(".tree").inner_text()
 
 
-def _kept(page: Any, what: str) -> None:
-    """Waits until the page, or the frame, says that an answer was kept."""
+def _expect_stored(page: Any, what: str) -> None:
+    """Waits until the page, or the frame, reports that the response was stored."""
     expect(page.get_by_role("status")).to_contain_text(f"Stored: {what}")

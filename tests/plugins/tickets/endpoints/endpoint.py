@@ -1,4 +1,4 @@
-"""What all endpoints share: routes, a clock, strictness, a search that lags, and the faults that a network can have."""
+"""What all endpoints share: routes, a clock, strict validation, a search index that lags, and network faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_LAG_MINUTES = 4  # together within what `settles` allows for
 
 @dataclass
 class Clock:
-    """Time that passes only when somebody waits."""
+    """A clock that advances only when `pause` is called."""
 
     now: datetime = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -28,22 +28,22 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Told:
-    """A ticket as an endpoint has it: by whom it may be known again, whether it is open, what was said, in order."""
+class StoredTicket:
+    """A ticket as the endpoint stores it: its fingerprint, its state, its title, and its texts in order."""
 
     fingerprint: str
     is_open: bool
     title: str
-    said: tuple[str, ...]
+    texts: tuple[str, ...]
     """The text of the issue, then the comments."""
 
 
-class Wrong(AssertionError):
-    """A request that the API doesn't have: a mistake of ours."""
+class InvalidRequest(AssertionError):
+    """A request that the API does not accept: a bug of the sink."""
 
 
 class InMemory(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """A transport that answers at once, from whatever kind of client."""
+    """A transport that responds at once, to synchronous and asynchronous clients."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         await request.aread()
@@ -52,27 +52,27 @@ class InMemory(httpx.BaseTransport, httpx.AsyncBaseTransport):
 
 @dataclass
 class Endpoint(InMemory):
-    """An API in memory. A subclass has `routes` and a method for each; it answers (status, JSON) or a response."""
+    """An in-memory API. A subclass has `routes` and a method for each, which returns (status, JSON) or a response."""
 
     clock: Clock = field(default_factory=Clock)
     lag: timedelta = timedelta(0)
-    """How long searches and lists don't show what was written."""
+    """Time until searches and lists show what was written."""
     requests: list[httpx.Request] = field(default_factory=list)
     routes: ClassVar[list[tuple[str, str, str]]] = []
     has_quick_actions: ClassVar[bool] = False
-    """A line that begins with a slash does something."""
-    tells_all: ClassVar[bool] = True
-    """Each change has a text there; else what is said of closings, and of closed tickets, isn't."""
-    by_status_alone: ClassVar[bool] = False
-    """Any answer with 2xx says that it was taken."""
-    has_calls: ClassVar[bool] = False
-    """Names in a text call people."""
-    people_say: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed", "closed", "wont_fix")
-    """What a person can answer there so that we hear it."""
-    shows: ClassVar[tuple[str, ...]] = ()
-    """Answers given elsewhere for which it has a state of its own."""
+    """A line that begins with a slash is run as a command."""
+    keeps_all_notes: ClassVar[bool] = True
+    """Stores the note of every change. If false, notes of closings and of closed tickets are not stored."""
+    is_confirmed_by_status: ClassVar[bool] = False
+    """Any 2xx response means that the request was accepted, whatever its body."""
+    has_mentions: ClassVar[bool] = False
+    """A name in a text notifies that person."""
+    supported_responses: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed", "closed", "wont_fix")
+    """Responses that a person can give in this tracker and that the sink reads."""
+    displayed_states: ClassVar[tuple[str, ...]] = ()
+    """Responses given elsewhere for which this tracker has a state of its own."""
     can_delete: ClassVar[bool] = True
-    """A person can delete a ticket."""
+    """Whether a person can delete a ticket."""
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         request.read()
@@ -82,26 +82,26 @@ class Endpoint(InMemory):
         for method, path, name in self.routes:
             if method == request.method and (match := re.fullmatch(path, request.url.path)):
                 return self._response(getattr(self, name)(request, *match.groups()))
-        raise Wrong(f"the API has no {request.method} {request.url.path}")
+        raise InvalidRequest(f"the API has no {request.method} {request.url.path}")
 
     def refused(self, request: httpx.Request) -> Any:
-        """Wrong credentials."""
+        """The response to wrong credentials; None if they are right."""
         return None
 
-    def tickets(self) -> list[Told]:
-        """What it has, in the order in which it was filed."""
-        raise Wrong(f"{type(self).__name__} doesn't say what it has")
+    def tickets(self) -> list[StoredTicket]:
+        """All stored tickets, in the order in which they were filed."""
+        raise InvalidRequest(f"{type(self).__name__} does not list its tickets")
 
     def delete(self, key: str) -> None:
         """A person deletes a ticket."""
-        raise Wrong("nothing can be deleted there")
+        raise InvalidRequest("nothing can be deleted there")
 
     def answer(self, key: str, state: str) -> None:
-        """A person answers, one of `people_say`."""
-        raise Wrong(f"people can't say {state} there")
+        """A person gives one of `supported_responses`."""
+        raise InvalidRequest(f"people cannot respond {state} there")
 
     def is_found(self, written: datetime) -> bool:
-        """Whether searches show it yet."""
+        """Whether searches already show what was written at this time."""
         return written + self.lag <= self.clock.now
 
     def _response(self, answer: Any) -> httpx.Response:
@@ -116,25 +116,25 @@ def _content(body: Any) -> bytes:
 
 
 def body_of(request: httpx.Request, *, needs: set[str], may: set[str] = frozenset()) -> dict[str, Any]:  # type: ignore[assignment]
-    """The JSON of a request, which has what is needed and nothing that the API doesn't know."""
+    """The JSON body of a request. Raises InvalidRequest if a key of `needs` is missing or a key is unknown."""
     if not request.headers.get("content-type", "").startswith("application/json"):
-        raise Wrong(f"{request.url.path}: isn't JSON")
+        raise InvalidRequest(f"{request.url.path}: not JSON")
     values = json.loads(request.content)
     if needs - values.keys() or values.keys() - needs - may:
-        raise Wrong(f"{request.method} {request.url.path}: {sorted(values)} instead of {sorted(needs | may)}")
+        raise InvalidRequest(f"{request.method} {request.url.path}: {sorted(values)} instead of {sorted(needs | may)}")
     return dict(values)
 
 
 def numbers(request: httpx.Request, *allowed: str) -> dict[str, str]:
-    """The query, in which nothing is that the API doesn't know."""
+    """The query parameters. Raises InvalidRequest for an unknown one."""
     found = dict(request.url.params)
     if unknown := found.keys() - set(allowed):
-        raise Wrong(f"{request.url.path}: no parameter {sorted(unknown)}")
+        raise InvalidRequest(f"{request.url.path}: no parameter {sorted(unknown)}")
     return found
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
 FAULTS = (
@@ -143,19 +143,19 @@ FAULTS = (
 )  # fmt: skip
 
 REPEATABLE = ("GET", "PUT", "DELETE")
-"""What a proxy may send twice: what is idempotent (RFC 9110 §9.2.2), which PATCH isn't (RFC 5789)."""
+"""Methods that a proxy may send twice: the idempotent ones (RFC 9110 §9.2.2). PATCH is not (RFC 5789)."""
 
 
 @dataclass
 class Faulty(InMemory):
-    """The way to an endpoint; each request meets the next fault."""
+    """The network to an endpoint. Each request is subject to the next fault."""
 
     endpoint: Endpoint
     faults: Iterator[str]
     clock: Clock
     late: list[tuple[datetime, httpx.Request]] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
-    """Faults that requests met, by kind."""
+    """Number of requests, by fault."""
     _turn: int = 0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -167,7 +167,7 @@ class Faulty(InMemory):
         return self._ways()[fault](request)
 
     def land(self, *, all_of_it: bool = False) -> None:
-        """What was given up and is late is done now, when its time has come."""
+        """Passes on the delayed requests that are due; with `all_of_it`, all of them."""
         due = [one for one in self.late if all_of_it or one[0] <= self.clock.now]
         self.late = [one for one in self.late if one not in due]
         for at, request in sorted(due, key=lambda one: one[0]):

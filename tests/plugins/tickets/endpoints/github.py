@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, body_of, numbers
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, StoredTicket, body_of, numbers
 
 TOKEN = "github-s3cr3t"
 APP_TOKEN = "ghs_s3cr3t"
@@ -35,8 +35,8 @@ class Github(Endpoint):
     archived: bool = False
     role: str = "triage"
     assignable: ClassVar[set[str]] = {"octocat"}
-    has_calls: ClassVar[bool] = True
-    shows: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
+    has_mentions: ClassVar[bool] = True
+    displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/repos/([^/]+/[^/]+)", "read_repository"),
         ("GET", r"/repos/([^/]+/[^/]+)/issues", "list_issues"),
@@ -170,9 +170,9 @@ class Github(Endpoint):
         else:
             issue["labels"].append({"id": 2, "name": state})
 
-    def tickets(self) -> list[Told]:
+    def tickets(self) -> list[StoredTicket]:
         return [
-            Told(
+            StoredTicket(
                 "".join(re.findall(r"<!-- streamwarden: (\w+) -->", issue["body"])[:1]),
                 issue["state"] == "open", issue["title"],
                 (issue["body"], *(comment["body"] for comment in self.comments[number])),

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, Wrong, body_of, numbers
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, InvalidRequest, StoredTicket, body_of, numbers
 
 TOKEN = "glpat-gitlab-s3cr3t"
 PROJECT = "acme/ops"
@@ -34,8 +34,8 @@ class Gitlab(Endpoint):
     written: dict[int, datetime] = field(default_factory=dict)
     notes: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     uploads: int = 0
-    has_calls: ClassVar[bool] = True
-    shows: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
+    has_mentions: ClassVar[bool] = True
+    displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
     has_quick_actions: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/api/v4/projects/(acme/\w+)", "read_project"),
@@ -52,7 +52,7 @@ class Gitlab(Endpoint):
 
     def refused(self, request: httpx.Request) -> Any:
         if b"acme%2F" not in request.url.raw_path and request.url.path != "/api/v4/user":
-            raise Wrong("a project's path is one part of the address: %2F")
+            raise InvalidRequest("a project's path is one part of the address: %2F")
         if request.headers.get("private-token") != TOKEN:
             return 401, {"message": "401 Unauthorized"}
         return None
@@ -153,7 +153,7 @@ class Gitlab(Endpoint):
 
     def _text(self, text: str, most: int) -> Any:
         if re.search(r"^/(close|label|assign|spend)", text, flags=re.MULTILINE):
-            raise Wrong("a quick action")
+            raise InvalidRequest("a quick action")
         return (
             (400, {"message": {"note": [f"is too long (maximum is {most} characters)"]}}) if len(text) > most else None
         )
@@ -171,9 +171,9 @@ class Gitlab(Endpoint):
         else:
             issue["labels"].append({"wont_fix": "wont-fix"}.get(state, state))
 
-    def tickets(self) -> list[Told]:
+    def tickets(self) -> list[StoredTicket]:
         return [
-            Told(
+            StoredTicket(
                 "".join(re.findall(r"<!-- streamwarden: (\w+) -->", issue["description"])[:1]),
                 issue["state"] == "opened", issue["title"],
                 (issue["description"], *(note["body"] for note in self.notes[number])),

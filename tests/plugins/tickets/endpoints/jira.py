@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, Wrong, body_of, numbers
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, InvalidRequest, StoredTicket, body_of, numbers
 
 TOKEN = "jira-s3cr3t"
 USER = "bot@acme.example"
@@ -47,14 +47,14 @@ class Jira(Endpoint):
     comments: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     attachments: dict[str, list[bytes]] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)
-    lacks: set[str] = field(default_factory=set)
+    missing_permissions: set[str] = field(default_factory=set)
     transitions: dict[str, str] = field(
         default_factory=lambda: {"Back": "To Do", "Start": "In Progress", "Finish": "Done"}
     )
     needs_resolution: bool = False
     locked: set[str] = field(default_factory=set)
     """Issues in a status whose properties deny edits and comments (jira.issue.editable, jira.permission.comment)."""
-    shows: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
+    displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
     custom: ClassVar[set[str]] = {"customfield_10042", "customfield_10050"}
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", r"/rest/api/[23]/project/(\w+)", "read_project"),
@@ -89,7 +89,9 @@ class Jira(Endpoint):
 
     def read_permissions(self, request: httpx.Request) -> Any:
         asked = numbers(request, "projectKey", "permissions")["permissions"].split(",")
-        return 200, {"permissions": {key: {"key": key, "havePermission": key not in self.lacks} for key in asked}}
+        return 200, {
+            "permissions": {key: {"key": key, "havePermission": key not in self.missing_permissions} for key in asked}
+        }
 
     def search(self, request: httpx.Request) -> Any:
         asked = body_of(request, needs={"jql"}, may={"maxResults", "fields", "nextPageToken", "startAt"})
@@ -98,7 +100,7 @@ class Jira(Endpoint):
             asked["jql"],
         )
         if query is None:
-            raise Wrong(f"JQL: {asked['jql']}")
+            raise InvalidRequest(f"JQL: {asked['jql']}")
         project, _, word, custom = query.groups()
         if project != self.project:
             return 400, {
@@ -114,8 +116,8 @@ class Jira(Endpoint):
                 or word == issue["fields"].get(f"customfield_{custom}")
             )
         ][: asked.get("maxResults", 50)]
-        told = {"issues": [self._shown(issue, asked["fields"]) for issue in found]}
-        return 200, told | ({"isLast": True} if self.cloud else {"startAt": 0, "maxResults": 50, "total": len(found)})
+        page = {"issues": [self._shown(issue, asked["fields"]) for issue in found]}
+        return 200, page | ({"isLast": True} if self.cloud else {"startAt": 0, "maxResults": 50, "total": len(found)})
 
     def create_issue(self, request: httpx.Request) -> Any:
         fields = body_of(request, needs={"fields"}, may={"update"})["fields"]
@@ -264,14 +266,16 @@ class Jira(Endpoint):
         else:
             fields["status"], fields["resolution"] = "Done", {"name": "Done" if state == "closed" else "Won't Do"}
 
-    def tickets(self) -> list[Told]:
-        told = []
+    def tickets(self) -> list[StoredTicket]:
+        tickets = []
         for key, issue in self.issues.items():
             fields = issue["fields"]
-            said = [words(one) for one in (fields["description"], *(one["body"] for one in self.comments[key]))]
-            found = re.findall(r"Reference: (\w+)", said[0])
-            told.append(Told("".join(found[-1:]), fields["status"] != "Done", fields["summary"], tuple(said)))
-        return told
+            texts = [words(one) for one in (fields["description"], *(one["body"] for one in self.comments[key]))]
+            found = re.findall(r"Reference: (\w+)", texts[0])
+            tickets.append(
+                StoredTicket("".join(found[-1:]), fields["status"] != "Done", fields["summary"], tuple(texts))
+            )
+        return tickets
 
 
 class DataCenter(Jira):
@@ -283,7 +287,7 @@ class DataCenter(Jira):
 
 
 def words(node: Any) -> str:
-    """All words and addresses of a text."""
+    """All words and URLs of a text."""
     if isinstance(node, str):
         return node
     if isinstance(node, list):
@@ -293,14 +297,14 @@ def words(node: Any) -> str:
 
 
 def _check_adf(node: dict[str, Any]) -> None:
-    """As Jira does: INVALID_INPUT for a node where it may not be, or an empty text."""
+    """Raises InvalidRequest where Jira responds INVALID_INPUT: a node in the wrong place, or an empty text."""
     for child in node.get("content", []):
         if child["type"] not in CHILDREN[node["type"]]:
-            raise Wrong(f"ADF: {child['type']} within {node['type']}")
+            raise InvalidRequest(f"ADF: {child['type']} within {node['type']}")
         if child["type"] == "text":
             if not child["text"] or child.keys() - {"type", "text", "marks"}:
-                raise Wrong(f"ADF: {child}")
+                raise InvalidRequest(f"ADF: {child}")
         elif child["type"] != "hardBreak":
             if not child["content"]:
-                raise Wrong(f"ADF: empty {child['type']}")
+                raise InvalidRequest(f"ADF: empty {child['type']}")
             _check_adf(child)

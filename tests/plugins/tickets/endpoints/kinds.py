@@ -1,4 +1,4 @@
-"""Every kind of tracker with an endpoint, and how to open it."""
+"""Every kind of tracker that has an endpoint, and how to open a sink on it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MAIL = (
 
 
 def opened(settings: Credentials, transport: InMemory | httpx.MockTransport, clock: Clock) -> Sink:
-    """A sink whose network is this, and which waits by turning the clock."""
+    """A sink that uses this transport and waits by advancing the clock."""
     kind: str = settings.kind  # type: ignore[attr-defined]
     if isinstance(settings, MailSettings):
         return MailTracker("team", settings, Network(now=lambda: clock.now), mail.post_through(transport))

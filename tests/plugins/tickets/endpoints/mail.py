@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, StoredTicket
 
 PASSWORD = "mail-s3cr3t"
 
@@ -22,7 +22,7 @@ PASSWORD = "mail-s3cr3t"
 @dataclass
 class Mailbox(Endpoint):
     mails: dict[str, EmailMessage] = field(default_factory=dict)
-    people_say: ClassVar[tuple[str, ...]] = ()
+    supported_responses: ClassVar[tuple[str, ...]] = ()
     can_delete: ClassVar[bool] = False
     routes: ClassVar[list[tuple[str, str, str]]] = [("POST", "/", "take")]
 
@@ -33,12 +33,12 @@ class Mailbox(Endpoint):
         self.mails.setdefault(str(message["Message-ID"]), message)
         return 250, None
 
-    def tickets(self) -> list[Told]:
+    def tickets(self) -> list[StoredTicket]:
         threads: dict[str, list[EmailMessage]] = {}
         for id_, message in self.mails.items():
             threads.setdefault(str(message["References"] or id_), []).append(message)
         return [
-            Told(
+            StoredTicket(
                 _text(mails[0]).rpartition("fingerprint: ")[2].split()[0],
                 [one["X-Streamwarden-Action"] for one in mails if one["X-Streamwarden-Action"] != "comment"][-1]
                 != "close",

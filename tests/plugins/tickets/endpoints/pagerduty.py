@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, Wrong, body_of, numbers
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, InvalidRequest, StoredTicket, body_of, numbers
 
 ROUTING_KEY = "r0ut1ngs3cr3tr0ut1ngs3cr3t012345"
 TOKEN = "pagerduty-s3cr3t"
@@ -27,8 +27,8 @@ class PagerDuty(Endpoint):
     titles: dict[str, str] = field(default_factory=dict)
     severities: dict[str, list[str]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
-    people_say: ClassVar[tuple[str, ...]] = ("acknowledged", "closed")
-    shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
+    supported_responses: ClassVar[tuple[str, ...]] = ("acknowledged", "closed")
+    displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged",)
     can_delete: ClassVar[bool] = False
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("POST", "/v2/enqueue", "enqueue"),
@@ -72,7 +72,7 @@ class PagerDuty(Endpoint):
                 "class",
                 "custom_details",
             }:
-                raise Wrong(f"payload: {sorted(payload)}")
+                raise InvalidRequest(f"payload: {sorted(payload)}")
             if len(payload["summary"]) > 1024 or payload["severity"] not in ("critical", "error", "warning", "info"):
                 errors.append("'payload.summary' or 'payload.severity' is invalid")
         if errors:
@@ -101,7 +101,7 @@ class PagerDuty(Endpoint):
             if incident:
                 incident["status"] = "acknowledged"
         else:
-            raise Wrong(f"event_action {action}")
+            raise InvalidRequest(f"event_action {action}")
         return 202, {"status": "success", "message": "Event processed", "dedup_key": key}
 
     def list_incidents(self, request: httpx.Request) -> Any:
@@ -147,24 +147,26 @@ class PagerDuty(Endpoint):
         assert incident
         incident["status"] = states[state]
 
-    def tickets(self) -> list[Told]:
+    def tickets(self) -> list[StoredTicket]:
         return [
-            Told(key.removeprefix("streamwarden-"), self._open(key) is not None, self.titles[key], self._said(key))
+            StoredTicket(
+                key.removeprefix("streamwarden-"), self._open(key) is not None, self.titles[key], self._texts(key)
+            )
             for key in dict.fromkeys(incident["incident_key"] for incident in self.incidents)
         ]
 
-    def _said(self, key: str) -> tuple[str, ...]:
+    def _texts(self, key: str) -> tuple[str, ...]:
         return tuple(text for _, text in self.log.get(key, []))
 
 
 @dataclass
 class EventsOnly(PagerDuty):
     """Without a REST token, what was sent without an answer is sent again: the alert's log has it twice, nobody is
-    called twice, and the reference tells that it is the same."""
+    called twice, and the reference shows that both are the same event."""
 
-    tells_all: ClassVar[bool] = False
-    people_say: ClassVar[tuple[str, ...]] = ()
-    shows: ClassVar[tuple[str, ...]] = ()
+    keeps_all_notes: ClassVar[bool] = False
+    supported_responses: ClassVar[tuple[str, ...]] = ()
+    displayed_states: ClassVar[tuple[str, ...]] = ()
 
-    def _said(self, key: str) -> tuple[str, ...]:
+    def _texts(self, key: str) -> tuple[str, ...]:
         return tuple(dict(self.log.get(key, [])).values())

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, Wrong, body_of, numbers
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, InvalidRequest, StoredTicket, body_of, numbers
 
 USER, PASSWORD = "streamwarden", "servicenow-s3cr3t"
 MISSING = {
@@ -31,8 +31,8 @@ class ServiceNow(Endpoint):
     attached: list[str] = field(default_factory=list)
     may_read: bool = True
     closed_is_read_only: bool = False
-    """As the ACL of closed incidents has it for the role itil."""
-    shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
+    """Whether closed incidents are read-only, as their ACL makes them for the role itil."""
+    displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged",)
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", "/api/now/table/incident", "list_incidents"),
         ("POST", "/api/now/table/incident", "create_incident"),
@@ -58,7 +58,7 @@ class ServiceNow(Endpoint):
         query = numbers(request, "sysparm_query", "sysparm_limit", "sysparm_fields", "sysparm_offset")
         wanted = re.fullmatch(r"correlation_id=(\w+)\^ORDERBYDESCsys_created_on", query.get("sysparm_query", ""))
         if "sysparm_query" in query and not wanted:
-            raise Wrong(f"query {query['sysparm_query']}")
+            raise InvalidRequest(f"query {query['sysparm_query']}")
         found = [
             self._shown(incident, query)
             for id_, incident in reversed(self.incidents.items())
@@ -82,10 +82,10 @@ class ServiceNow(Endpoint):
         if id_ not in self.incidents:
             return 404, MISSING
         if query.get("sysparm_display_value") == "all":
-            told = "\n\n".join(
+            notes = "\n\n".join(
                 f"2026-01-05 12:00:00 - bot (Work notes)\n{note}" for note in reversed(self.journal[id_])
             )
-            return 200, {"result": {"work_notes": {"display_value": told, "value": ""}}}
+            return 200, {"result": {"work_notes": {"display_value": notes, "value": ""}}}
         return 200, {"result": self._shown(self.incidents[id_], query)}
 
     def edit_incident(self, request: httpx.Request, id_: str) -> Any:
@@ -117,7 +117,7 @@ class ServiceNow(Endpoint):
 
     def _bad(self, values: dict[str, str]) -> Any:
         if len(values.get("short_description", "")) > 160 or len(values.get("description", "")) > 4000:
-            raise Wrong("ServiceNow would cut this in silence")
+            raise InvalidRequest("ServiceNow would cut this in silence")
         if len(values.get("correlation_id", "")) > 100 or values.get("urgency", "1") not in ("1", "2", "3"):
             return 400, {"error": {"message": "Invalid value", "detail": ""}, "status": "failure"}
         return None
@@ -129,9 +129,9 @@ class ServiceNow(Endpoint):
         states = {"acknowledged": "2", "snoozed": "3", "closed": "6", "wont_fix": "8"}
         self.incidents[key.partition("/")[2]]["state"] = states[state]
 
-    def tickets(self) -> list[Told]:
+    def tickets(self) -> list[StoredTicket]:
         return [
-            Told(
+            StoredTicket(
                 incident["correlation_id"], incident["state"] not in ("6", "7", "8"), incident["short_description"],
                 (incident["description"], *self.journal[id_]),
             )

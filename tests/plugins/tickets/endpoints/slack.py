@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told, Wrong, body_of, numbers
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, InvalidRequest, StoredTicket, body_of, numbers
 
 TOKEN = "xoxb-slack-s3cr3t"
 CHANNEL = "C0OPS"
@@ -22,9 +22,9 @@ class Slack(Endpoint):
     locked: set[str] = field(default_factory=set)
     """Threads that administrators locked."""
     scopes: tuple[str, ...] = SCOPES
-    people_say: ClassVar[tuple[str, ...]] = ("acknowledged",)
-    shows: ClassVar[tuple[str, ...]] = ("acknowledged",)
-    tells_all: ClassVar[bool] = True
+    supported_responses: ClassVar[tuple[str, ...]] = ("acknowledged",)
+    displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged",)
+    keeps_all_notes: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [
         ("GET", "/api/auth.test", "who"),
         ("POST", "/api/chat.postMessage", "post"),
@@ -62,7 +62,7 @@ class Slack(Endpoint):
             return 200, {"ok": False, "error": "restricted_action_thread_locked"}
         text = values["text"][:40_000]
         if re.search(r"<!|<@", text):
-            raise Wrong("somebody is called")
+            raise InvalidRequest("somebody is called")
         ts = f"{int(self.clock.now.timestamp())}.{len(self.messages):06d}"
         kept = {"type": "message", "user": "U1", "ts": ts, "written": self.clock.now, "reactions": []}
         self.messages.append(kept | values | {"text": text})
@@ -137,9 +137,9 @@ class Slack(Endpoint):
         assert message
         message["reactions"].append({"name": "eyes", "count": 1, "users": ["U2"]})
 
-    def tickets(self) -> list[Told]:
+    def tickets(self) -> list[StoredTicket]:
         return [
-            Told(
+            StoredTicket(
                 parent["metadata"]["event_payload"]["fingerprint"],
                 all(reaction["name"] != "white_check_mark" for reaction in parent["reactions"]),
                 parent["text"].splitlines()[0],

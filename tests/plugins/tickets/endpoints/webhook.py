@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import httpx
 
-from tests.plugins.tickets.endpoints.endpoint import Endpoint, Told
+from tests.plugins.tickets.endpoints.endpoint import Endpoint, StoredTicket
 
 SECRET = "webhook-s3cr3t"
 
@@ -18,9 +18,9 @@ SECRET = "webhook-s3cr3t"
 @dataclass
 class Webhook(Endpoint):
     taken: dict[str, dict[str, Any]] = field(default_factory=dict)
-    people_say: ClassVar[tuple[str, ...]] = ()
+    supported_responses: ClassVar[tuple[str, ...]] = ()
     can_delete: ClassVar[bool] = False
-    by_status_alone: ClassVar[bool] = True
+    is_confirmed_by_status: ClassVar[bool] = True
     routes: ClassVar[list[tuple[str, str, str]]] = [("POST", "/hooks/streamwarden", "take")]
 
     def take(self, request: httpx.Request) -> Any:
@@ -31,16 +31,16 @@ class Webhook(Endpoint):
         self.taken.setdefault(request.headers["idempotency-key"], json.loads(request.content))
         return 202, None
 
-    def tickets(self) -> list[Told]:
-        told: dict[str, list[dict[str, Any]]] = {}
+    def tickets(self) -> list[StoredTicket]:
+        by_key: dict[str, list[dict[str, Any]]] = {}
         for change in self.taken.values():
-            told.setdefault(change["key"], []).append(change)
+            by_key.setdefault(change["key"], []).append(change)
         return [
-            Told(
+            StoredTicket(
                 changes[0]["fingerprint"],
                 [change["action"] for change in changes if change["action"] != "comment"][-1] != "close",
                 changes[0]["title"],
                 tuple(change["text"] for change in changes),
             )
-            for changes in told.values()
+            for changes in by_key.values()
         ]

@@ -1,4 +1,4 @@
-"""What is GitHub's own: rights, repositories that move, limits by headers, people's labels."""
+"""What is specific to GitHub: permissions, repositories that move, rate-limit headers, labels that people set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.markdown import escaped
 
 from tests.plugins.tickets.endpoints.github import APP_TOKEN, Github
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
+from tests.plugins.tickets.sinks.test_trackers import FINGERPRINT, Team, change, issue_draft
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_labels_and_assignees(team: Team) -> None:
     assert endpoint_of(team).issues[1]["assignees"] == [{"login": "octocat"}]
     endpoint_of(team).issues[1]["labels"].append({"name": "theirs"})
     team.sink.update(change(issue.key, "comment", "Less."))
-    assert labels(team) == ["ops", "streamwarden", "theirs", "warning"], "what people added stays"
+    assert labels(team) == ["ops", "streamwarden", "theirs", "warning"], "labels that people added are kept"
 
 
 @pytest.mark.parametrize(("is_wont_fix", "message"), [(False, "completed"), (True, "not_planned")])
@@ -50,13 +50,13 @@ def test_a_transferred_issue_is_followed(team: Team) -> None:
     for path in ("", "/comments"):
         old, new = (f"/repos/acme/ops/issues/{number}{path}" for number in (1, 2))
         endpoint.moved[old] = f"{endpoint.api}{new}"
-    seen = team.sink.look(issue.key, PRINT)
+    seen = team.sink.look(issue.key, FINGERPRINT)
     assert seen is not None and seen.key == "acme/ops#2"
     team.sink.update(change(issue.key, "close", "Over."))
     assert endpoint.issues[2]["state"] == "closed" and len(endpoint.comments[2]) == 1
 
 
-def test_a_renamed_repository_goes_on_and_is_told(team: Team, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_renamed_repository_still_works_and_is_logged(team: Team, caplog: pytest.LogCaptureFixture) -> None:
     endpoint = endpoint_of(team)
     endpoint.repository = "acme/operations"
     for path in ("", "/issues"):
@@ -66,7 +66,7 @@ def test_a_renamed_repository_goes_on_and_is_told(team: Team, caplog: pytest.Log
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"repository": "acme/other"}, "no repository acme/ops, or the token has no access to it"),
         ({"archived": True}, "is archived: issues cannot be filed"),
@@ -74,16 +74,18 @@ def test_a_renamed_repository_goes_on_and_is_told(team: Team, caplog: pytest.Log
         ({"role": "none"}, "the token may not label issues there: give it Issues: read and write"),
     ],
 )
-def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values: dict[str, object], told: str) -> None:
+def test_a_missing_permission_is_reported_before_anything_is_filed(
+    team: Team, values: dict[str, object], message: str
+) -> None:
     for key, value in values.items():
         setattr(team.endpoint, key, value)
     for act in (team.sink.check, lambda: team.sink.create(issue_draft())):
-        with pytest.raises(TrackerDown, match=told):
+        with pytest.raises(TrackerDown, match=message):
             act()
     assert team.endpoint.tickets() == []
 
 
-def test_an_apps_token_has_no_role_and_files() -> None:
+def test_an_app_token_without_a_role_can_file() -> None:
     team = Team("github", password=APP_TOKEN)
     endpoint_of(team).role = "none"
     assert team.sink.check()
@@ -91,14 +93,14 @@ def test_an_apps_token_has_no_role_and_files() -> None:
     assert labels(team) == ["streamwarden", "critical"]
 
 
-def test_a_repository_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:
+def test_issues_of_a_repository_without_access_do_not_count_as_deleted(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).repository = "acme/private"
     with pytest.raises(TrackerDown, match="the token has no access to it"):
-        team.sink.look(issue.key, PRINT)
+        team.sink.look(issue.key, FINGERPRINT)
 
 
-def test_an_assignee_who_is_gone_is_githubs_own_word() -> None:
+def test_the_error_for_an_unknown_assignee_is_that_of_github() -> None:
     with pytest.raises(StreamwardenError, match=r"POST /repos/acme/ops/issues: Validation Failed; .*field: assignees"):
         Team("github", assignees=["nobody"]).sink.create(issue_draft())
 
@@ -108,7 +110,7 @@ def test_many_issues_and_comments_are_read_to_the_end(team: Team) -> None:
     for number in range(230):
         team.sink.create(issue_draft(fingerprint=f"{number:064x}"))
         team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
-    found = team.sink.find(PRINT)
+    found = team.sink.find(FINGERPRINT)
     assert found is not None and found.key == first.key
     assert team.sink.has(change(first.key, "comment", "More.", "n229"))
     assert not team.sink.has(change(first.key, "comment", "More.", "n230"))
@@ -126,5 +128,5 @@ def test_many_issues_and_comments_are_read_to_the_end(team: Team) -> None:
         ("&lt; \\", r"\&lt; \\"),
     ],
 )
-def test_text_is_only_text(text: str, markup: str) -> None:
+def test_text_is_escaped(text: str, markup: str) -> None:
     assert escaped(text) == markup

@@ -1,4 +1,4 @@
-"""What is GitLab's own: rights, labels, uploads, issues that move."""
+"""What is specific to GitLab: permissions, labels, uploads, issues that move."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from streamwarden.tickets.sinks.contract import TrackerDown
 
 from tests.plugins.tickets.endpoints.gitlab import Gitlab
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
+from tests.plugins.tickets.sinks.test_trackers import FINGERPRINT, Team, change, issue_draft
 
 
 @pytest.fixture
@@ -31,18 +31,20 @@ def test_labels_and_the_plot(team: Team) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         ({"project": "acme/other"}, "no project acme/ops, or the token has no access to it"),
         ({"archived": True}, "is archived"),
         ({"role": 10}, "the token's role is below Reporter"),
     ],
 )
-def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values: dict[str, object], told: str) -> None:
+def test_a_missing_permission_is_reported_before_anything_is_filed(
+    team: Team, values: dict[str, object], message: str
+) -> None:
     for key, value in values.items():
         setattr(team.endpoint, key, value)
     for act in (team.sink.check, lambda: team.sink.create(issue_draft())):
-        with pytest.raises(TrackerDown, match=told):
+        with pytest.raises(TrackerDown, match=message):
             act()
     assert team.endpoint.tickets() == []
 
@@ -57,7 +59,7 @@ def test_a_right_that_lacks_is_named_before_anything_is_filed(team: Team, values
         {"role": 10, "is_admin": True},
     ],
 )
-def test_who_may_label_files(team: Team, values: dict[str, object]) -> None:
+def test_a_token_that_may_set_labels_can_file(team: Team, values: dict[str, object]) -> None:
     for key, value in values.items():
         setattr(team.endpoint, key, value)
     assert "may be filed" in team.sink.check()
@@ -65,22 +67,22 @@ def test_who_may_label_files(team: Team, values: dict[str, object]) -> None:
     assert endpoint_of(team).issues[1]["labels"] == ["streamwarden", "critical", "kafka"]
 
 
-def test_members_below_reporter_through_an_invited_group_are_named(team: Team) -> None:
+def test_a_role_below_reporter_through_an_invited_group_is_reported(team: Team) -> None:
     endpoint_of(team).shown, endpoint_of(team).role = False, 10
     with pytest.raises(TrackerDown, match="the token's role is below Reporter"):
         team.sink.create(issue_draft())
 
 
-def test_a_strangers_issue_of_the_same_number_is_not_touched(team: Team) -> None:
+def test_a_foreign_issue_with_the_same_number_is_not_updated(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).issues[1] |= {"description": "Coffee is out.", "labels": [], "author": {"id": 1}}
-    assert team.sink.look(issue.key, PRINT) is None
+    assert team.sink.look(issue.key, FINGERPRINT) is None
 
 
-def test_an_issue_that_moved_to_another_project_is_not_taken_for_closed(team: Team) -> None:
+def test_an_issue_that_moved_to_another_project_does_not_count_as_closed(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).issues[1] |= {"state": "closed", "moved_to_id": 77}
-    seen = team.sink.look(issue.key, PRINT)
+    seen = team.sink.look(issue.key, FINGERPRINT)
     assert seen is not None and seen.state is None
 
 
@@ -89,6 +91,6 @@ def test_many_issues_and_notes_are_read_to_the_end(team: Team) -> None:
     for number in range(130):
         team.sink.create(issue_draft(fingerprint=f"{number:064x}"))
         team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
-    found = team.sink.find(PRINT)
+    found = team.sink.find(FINGERPRINT)
     assert found is not None and found.key == first.key
     assert team.sink.has(change(first.key, "comment", "More.", "n0"))

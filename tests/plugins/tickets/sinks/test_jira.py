@@ -1,4 +1,4 @@
-"""What is Jira's own: rights, fields, transitions and resolutions, projects and issues that move, its two markups."""
+"""What is specific to Jira: permissions, fields, transitions, resolutions, moved projects and issues, markup."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.jira_markup import adf, wiki
 
 from tests.plugins.tickets.endpoints.jira import Jira
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, finding, issue_draft, notification
+from tests.plugins.tickets.sinks.test_trackers import FINGERPRINT, Team, change, finding, issue_draft, notification
 
 
 def endpoint_of(team: Team) -> Jira:
@@ -29,15 +29,15 @@ def test_fields_labels_priority_and_the_plot(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     fields = endpoint_of(team).issues["OPS-1"]["fields"]
     assert issue.url == "https://acme.atlassian.net/browse/OPS-1"
-    assert fields["labels"] == ["streamwarden", "critical", f"streamwarden-{PRINT[:32]}", "kafka"]
+    assert fields["labels"] == ["streamwarden", "critical", f"streamwarden-{FINGERPRINT[:32]}", "kafka"]
     assert (fields["priority"], fields["customfield_10050"]) == ({"name": "Highest"}, "x")
-    assert fields["customfield_10042"] == PRINT
+    assert fields["customfield_10042"] == FINGERPRINT
     assert len(endpoint_of(team).attachments["OPS-1"]) == 1
-    found = team.sink.find(PRINT)
+    found = team.sink.find(FINGERPRINT)
     assert found is not None and found.key == "OPS-1"
 
 
-def test_a_field_that_its_screen_lacks_is_jiras_own_word() -> None:
+def test_the_error_for_a_field_not_on_the_screen_is_that_of_jira() -> None:
     with pytest.raises(
         StreamwardenError, match=r"issue: customfield_1: Field 'customfield_1' cannot be set.*\(HTTP 400"
     ):
@@ -52,30 +52,32 @@ def test_labels_of_people_stay_and_the_severity_changes(team: Team) -> None:
     assert "theirs" in labels and "warning" in labels and "critical" not in labels
 
 
-def test_labels_never_decide_which_issue_it_is(team: Team) -> None:
+def test_an_issue_is_not_identified_by_its_labels(team: Team) -> None:
     first, second = team.sink.create(issue_draft()), team.sink.create(issue_draft(fingerprint="cd" * 32))
     issues = endpoint_of(team).issues
     issues[first.key]["fields"]["labels"], issues[second.key]["fields"]["labels"] = (
         issues[second.key]["fields"]["labels"], issues[first.key]["fields"]["labels"],
     )  # fmt: skip
-    found = team.sink.find(PRINT)
+    found = team.sink.find(FINGERPRINT)
     assert found is not None and found.key == first.key
-    assert team.sink.look(second.key, PRINT) is None
+    assert team.sink.look(second.key, FINGERPRINT) is None
     issues[first.key]["fields"]["labels"] = []
-    found, seen = team.sink.find(PRINT), team.sink.look(first.key, PRINT)
+    found, seen = team.sink.find(FINGERPRINT), team.sink.look(first.key, FINGERPRINT)
     assert found is not None and seen is not None and found.key == seen.key == first.key
 
 
 def test_an_issue_that_quotes_a_reference_is_another_one(team: Team) -> None:
     first = team.sink.create(issue_draft())
-    team.sink.create(issue_draft(fingerprint="cd" * 32, said=notification(f"Like Reference: {PRINT}, it says.")))
-    found = team.sink.find(PRINT)
+    team.sink.create(
+        issue_draft(fingerprint="cd" * 32, text=notification(f"Quoted: Reference: {FINGERPRINT}, see there."))
+    )
+    found = team.sink.find(FINGERPRINT)
     assert found is not None and found.key == first.key
 
 
-def test_a_user_without_the_right_to_comment_is_told_and_nothing_is_left_out(team: Team) -> None:
+def test_a_user_without_permission_to_comment_is_an_error_and_no_comment_is_skipped(team: Team) -> None:
     issue = team.sink.create(issue_draft())
-    endpoint_of(team).lacks, endpoint_of(team).locked = {"ADD_COMMENTS"}, {"OPS-1"}
+    endpoint_of(team).missing_permissions, endpoint_of(team).locked = {"ADD_COMMENTS"}, {"OPS-1"}
     with pytest.raises(StreamwardenError, match="missing permissions: ADD_COMMENTS"):
         team.sink.update(change(issue.key, "comment", "More."))
 
@@ -88,17 +90,17 @@ def test_named_transitions_and_resolutions() -> None:
         StreamwardenError, match=r"no transition 'Resolve' to close it from status 'To Do': name one of"
     ):
         team.sink.update(change(issue.key, "close", "Over."))
-    assert endpoint.comments["OPS-1"] == [], "the comment comes last: the next run tells it all"
+    assert endpoint.comments["OPS-1"] == [], "the comment comes last: the next run posts it"
     endpoint.transitions, endpoint.needs_resolution = {"Back": "To Do", "Resolve": "Done"}, True
     team.sink.update(change(issue.key, "close", "Over."))
     assert endpoint.issues["OPS-1"]["fields"]["resolution"] == {"name": "Fixed"}
     team.sink.update(change(issue.key, "reopen", "It is back.", "m2"))
     team.sink.update(change(issue.key, "close", "No.", "m3", is_wont_fix=True))
-    seen = team.sink.look(issue.key, PRINT)
+    seen = team.sink.look(issue.key, FINGERPRINT)
     assert seen is not None and seen.state == "wont_fix"
 
 
-def test_an_issue_that_people_closed_already_is_only_commented(team: Team) -> None:
+def test_an_issue_that_a_person_already_closed_is_only_commented(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).answer("OPS-1", "closed")
     endpoint_of(team).transitions = {}
@@ -113,32 +115,32 @@ def test_a_moved_issue_is_followed(team: Team) -> None:
         kept["NET-5"] = kept.pop("OPS-1")  # type: ignore[attr-defined]
     endpoint.issues["NET-5"]["key"] = "NET-5"
     endpoint.moved["OPS-1"] = "NET-5"
-    seen = team.sink.look(issue.key, PRINT)
+    seen = team.sink.look(issue.key, FINGERPRINT)
     assert seen is not None and seen.key == "NET-5"
     team.sink.update(change(issue.key, "close", "Over."))
     assert endpoint.issues["NET-5"]["fields"]["status"] == "Done" and len(endpoint.comments["NET-5"]) == 1
 
 
-def test_a_renamed_project_is_named_and_nothing_is_taken_for_deleted(team: Team) -> None:
+def test_issues_of_a_renamed_project_do_not_count_as_deleted(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint = endpoint_of(team)
     endpoint.project, endpoint.former = "STREAM", {"OPS"}
     with pytest.raises(StreamwardenError, match="project: valid project is required"):
         team.sink.create(issue_draft(fingerprint="cd" * 32))
-    seen = team.sink.look(issue.key, PRINT)
+    seen = team.sink.look(issue.key, FINGERPRINT)
     assert seen is not None and seen.key == "OPS-1"
 
 
-def test_a_project_out_of_sight_is_not_taken_for_deleted_issues(team: Team) -> None:
+def test_issues_of_a_project_without_access_do_not_count_as_deleted(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).issues.clear()
     endpoint_of(team).project = "OTHER"
     with pytest.raises(TrackerDown, match="no project OPS, or the user has no access to it"):
-        team.sink.look(issue.key, PRINT)
+        team.sink.look(issue.key, FINGERPRINT)
 
 
-def test_what_the_user_lacks_is_named(team: Team) -> None:
-    endpoint_of(team).lacks = {"ADD_COMMENTS", "TRANSITION_ISSUES"}
+def test_missing_permissions_are_named(team: Team) -> None:
+    endpoint_of(team).missing_permissions = {"ADD_COMMENTS", "TRANSITION_ISSUES"}
     with pytest.raises(StreamwardenError, match=r"missing permissions: ADD_COMMENTS, TRANSITION_ISSUES\.$"):
         team.sink.check()
     with pytest.raises(StreamwardenError, match="project OPS has no issue type 'Incident'; it has Bug, Task"):
@@ -161,7 +163,7 @@ def test_adf_holds_tables_code_and_links() -> None:
     ]  # fmt: skip
 
 
-def test_wiki_markup_is_only_ours() -> None:
+def test_names_and_texts_are_escaped_in_wiki_markup() -> None:
     text = wiki(notification("[~admin] {code} *b* a-b", finding(commands=("echo {noformat}*",))), "m")
     assert "\\[\\~admin\\] \\{code\\} \\*b\\* a\\-b" in text
     assert "{noformat}\necho { noformat}*\n{noformat}" in text

@@ -1,4 +1,4 @@
-"""Mail against a real SMTP server: one thread, its plot, refusals in one line; TLS where credentials go."""
+"""Mail against a real SMTP server: one thread per ticket, its plot, one-line errors, TLS for credentials."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_ticket_is_one_thread_with_its_plot(box: tuple[Box, int]) -> None:
 
 
 def headers(wire: bytes) -> dict[bytes, bytes]:
-    """The headers as they came, unfolded at white space only."""
+    """The headers as received, unfolded at white space only."""
     lines = re.sub(rb"\r\n(?=[ \t])", b"", wire.partition(b"\r\n\r\n")[0]).split(b"\r\n")
     return {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
 
@@ -89,7 +89,7 @@ def headers(wire: bytes) -> dict[bytes, bytes]:
         f"bot@{'.'.join(['very-long-label'] * 15)}.example",
     ],
 )
-def test_message_ids_are_on_the_wire_as_they_are(box: tuple[Box, int], sender: str) -> None:
+def test_message_ids_are_not_folded_on_the_wire(box: tuple[Box, int], sender: str) -> None:
     sink = Tracker("team", Mail(port=box[1], security="none", **SETTINGS | {"mail_from": sender}))
     issue = sink.create(issue_draft())
     for number, action in enumerate(("comment", "close", "reopen")):
@@ -105,7 +105,7 @@ def test_message_ids_are_on_the_wire_as_they_are(box: tuple[Box, int], sender: s
     assert max(len(line) for wire in box[0].wire for line in wire.split(b"\r\n")) <= 998
 
 
-def test_a_mail_that_one_recipient_got_is_delivered(box: tuple[Box, int], caplog: pytest.LogCaptureFixture) -> None:
+def test_a_mail_that_one_recipient_accepts_is_delivered(box: tuple[Box, int], caplog: pytest.LogCaptureFixture) -> None:
     box[0].refuses = {"gone@acme.example"}
     both = {"mail_to": ["gone@acme.example", "team@acme.example"]}
     sink = Tracker("team", Mail(port=box[1], security="none", **SETTINGS | both))
@@ -119,7 +119,7 @@ def test_a_mail_that_one_recipient_got_is_delivered(box: tuple[Box, int], caplog
     ]
 
 
-def test_a_mail_that_was_taken_is_delivered_though_the_goodbye_fails(box: tuple[Box, int]) -> None:
+def test_an_accepted_mail_is_delivered_even_if_quit_fails(box: tuple[Box, int]) -> None:
     box[0].goodbye = "421 too many connections"
     assert Tracker("team", Mail(port=box[1], security="none", **SETTINGS)).create(issue_draft()).state == "open"
     assert len(box[0].mails) == 1
@@ -134,7 +134,7 @@ def test_refusals_are_one_line(box: tuple[Box, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "told"),
+    ("error", "kind", "message"),
     [
         (
             smtplib.SMTPAuthenticationError(535, b"bad hunter2"),
@@ -147,19 +147,19 @@ def test_refusals_are_one_line(box: tuple[Box, int]) -> None:
         (TimeoutError("timed out"), Unsure, "no clear response: timed out"),
     ],
 )
-def test_what_was_surely_not_sent_is_told_from_what_may_have_been(
-    error: Exception, kind: type[StreamwardenError], told: str
+def test_an_unsent_mail_is_distinguished_from_one_that_may_have_been_sent(
+    error: Exception, kind: type[StreamwardenError], message: str
 ) -> None:
-    def post(message: EmailMessage | None) -> None:
+    def post(_: EmailMessage | None) -> None:
         raise error
 
     settings = Mail(user="bot", password="hunter2", **SETTINGS)
-    with pytest.raises(kind, match=told) as seen:
+    with pytest.raises(kind, match=message) as seen:
         Tracker("team", settings, post=post).create(issue_draft())
     assert type(seen.value) is kind and "hunter2" not in str(seen.value) and "\n" not in str(seen.value)
 
 
 @pytest.mark.parametrize("values", [{"password": "p"}, {"host": "mail.acme.example"}])
-def test_without_encryption_only_to_this_machine_and_without_password(values: dict[str, str]) -> None:
+def test_no_encryption_is_only_allowed_for_localhost_without_a_password(values: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="`security: none` is allowed only for localhost, and without password"):
         Mail(**{**SETTINGS, "security": "none", **values})

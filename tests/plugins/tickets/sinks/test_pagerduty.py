@@ -1,4 +1,4 @@
-"""What is PagerDuty's own: events, dedup keys, severities, notes and answers by its REST API."""
+"""What is specific to PagerDuty: events, dedup keys, severities, notes, and responses by its REST API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import TrackerDown
 
 from tests.plugins.tickets.endpoints.pagerduty import PagerDuty
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, issue_draft
+from tests.plugins.tickets.sinks.test_trackers import FINGERPRINT, Team, change, issue_draft
 
 
 def endpoint_of(team: Team) -> PagerDuty:
@@ -17,15 +17,15 @@ def endpoint_of(team: Team) -> PagerDuty:
     return team.endpoint
 
 
-def test_an_event_has_what_people_are_called_with() -> None:
+def test_an_event_has_summary_severity_links_and_images() -> None:
     team = Team("pagerduty_events", image_url="https://plots.acme.example/{fingerprint}.png")
     team.sink.create(issue_draft())
     (event,) = endpoint_of(team).events
-    assert event["dedup_key"] == f"streamwarden-{PRINT}"
+    assert event["dedup_key"] == f"streamwarden-{FINGERPRINT}"
     assert (event["payload"]["summary"], event["payload"]["source"]) == ("Disk is slow: vol-1", "vol-1")
     assert (event["payload"]["severity"], event["payload"]["class"]) == ("critical", "rule")
     assert event["links"] == [{"href": "https://air/streamwarden/findings/ab", "text": "Chart, history, detector, SQL"}]
-    assert event["images"][0]["src"] == f"https://plots.acme.example/{PRINT}.png"
+    assert event["images"][0]["src"] == f"https://plots.acme.example/{FINGERPRINT}.png"
 
 
 def test_a_lower_severity_is_an_event_without_text_and_a_note() -> None:
@@ -36,7 +36,7 @@ def test_a_lower_severity_is_an_event_without_text_and_a_note() -> None:
     assert len(endpoint_of(team).incidents) == 1
 
 
-def test_a_comment_does_not_call_people_again_who_resolved_it() -> None:
+def test_a_comment_does_not_trigger_a_resolved_incident_again() -> None:
     team = Team("pagerduty")
     issue = team.sink.create(issue_draft())
     endpoint_of(team).answer(issue.key, "closed")
@@ -45,7 +45,7 @@ def test_a_comment_does_not_call_people_again_who_resolved_it() -> None:
     assert len(endpoint_of(team).log[issue.key]) == 2
 
 
-def test_what_comes_back_is_a_new_incident_of_the_same_key() -> None:
+def test_a_reopened_ticket_is_a_new_incident_with_the_same_key() -> None:
     team = Team("pagerduty")
     issue = team.sink.create(issue_draft())
     team.sink.update(change(issue.key, "close", "Over.", "m1"))
@@ -56,11 +56,11 @@ def test_what_comes_back_is_a_new_incident_of_the_same_key() -> None:
     assert [incident["status"] for incident in endpoint_of(team).incidents] == ["resolved", "triggered"]
 
 
-def test_an_incident_that_is_not_there_yet_is_not_taken_for_gone() -> None:
+def test_an_incident_that_does_not_exist_yet_does_not_count_as_gone() -> None:
     team = Team("pagerduty")
     endpoint_of(team).lag = timedelta(minutes=2)
     issue = team.sink.create(issue_draft())
-    seen = team.sink.look(issue.key, PRINT)
+    seen = team.sink.look(issue.key, FINGERPRINT)
     assert seen is not None and seen.state is None
     with pytest.raises(StreamwardenError, match="the incident does not exist yet; the next run delivers it"):
         team.sink.update(change(issue.key, "comment", "More."))

@@ -15,7 +15,7 @@ from streamwarden.tickets.sinks.contract import IssueDraft, Notification, Tracke
 from streamwarden.tickets.sinks.roundup import Tracker as RoundupSink
 
 from tests.answering import answering
-from tests.plugins.tickets.story import DETECTORS, Story, hour
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, hour
 from tests.roundup import Tracker, pass_on
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -54,7 +54,7 @@ def test_the_newest_ticket_of_a_finding_is_found(sink: RoundupSink) -> None:
     assert older != newer and sink.find("f2") == newer
 
 
-def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: RoundupSink) -> None:
+def test_an_update_is_posted_once_and_closes_and_reopens(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(issue_draft("f3"))
     close = Update(issue.key, "f3", "f3.close.1", "close", "T", "critical", notification("Healthy again."))
     sink.update(close)
@@ -68,18 +68,20 @@ def test_an_update_is_told_once_and_closes_and_reopens(tracker: Tracker, sink: R
 
 
 @pytest.mark.parametrize("how", ["deleted", "another tracker's"])
-def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Tracker, story: Story, how: str) -> None:
+def test_a_deleted_issue_is_filed_again_while_its_finding_is_firing(
+    tracker: Tracker, scenario: DeliveryScenario, how: str
+) -> None:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
     sink = RoundupSink("roundup", tracker.settings)
-    story.judge(0, {"disk-a": "firing", "disk-b": "firing"}, severity="warning")
-    reconcile(story.engine, config, DETECTORS)
-    deliver(story.engine, sink, config)
+    scenario.evaluate(0, {"disk-a": "firing", "disk-b": "firing"}, severity="warning")
+    reconcile(scenario.engine, config, DETECTORS)
+    deliver(scenario.engine, sink, config)
     strange = sink.create(issue_draft(f"somebody else's {how}"))
-    keys = [t["external_key"] for t in story.tickets()]
+    keys = [t["external_key"] for t in scenario.tickets()]
     for key in keys:
         tracker.delete(key)
     if how != "deleted":
-        with story.engine.begin() as connection:
+        with scenario.engine.begin() as connection:
             connection.execute(
                 sa.text(
                     "update tickets.issue as i set external_key = :key from tickets.ticket as t"
@@ -87,33 +89,33 @@ def test_a_ticket_that_is_gone_is_filed_anew_while_it_stands_open(tracker: Track
                 ),
                 {"key": strange.key},
             )
-    story.judge(1, {"disk-a": "firing", "disk-b": "ok"}, severity="critical")
-    story.judge(2, {"disk-a": "firing", "disk-b": "ok"}, severity="critical")
-    reconcile(story.engine, config, DETECTORS, hour(3))
-    assert deliver(story.engine, sink, config).failed == []
-    tickets = {t["resource_name"]: t for t in story.tickets()}
+    scenario.evaluate(1, {"disk-a": "firing", "disk-b": "ok"}, severity="critical")
+    scenario.evaluate(2, {"disk-a": "firing", "disk-b": "ok"}, severity="critical")
+    reconcile(scenario.engine, config, DETECTORS, hour(3))
+    assert deliver(scenario.engine, sink, config).failed == []
+    tickets = {t["resource_name"]: t for t in scenario.tickets()}
     assert {name: t["state"] for name, t in tickets.items()} == {"disk-a": "open", "disk-b": "closed"}
     assert tickets["disk-a"]["external_key"] not in {*keys, strange.key}
     untouched = next(one for one in tracker.issues() if str(one["id"]) == strange.key)
     assert len(tracker.texts(untouched)) == 1
 
 
-def test_a_deleted_ticket_of_which_there_is_nothing_new_is_filed_anew_too(tracker: Tracker, story: Story) -> None:
+def test_a_deleted_issue_without_new_changes_is_filed_again(tracker: Tracker, scenario: DeliveryScenario) -> None:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
     sink = RoundupSink("roundup", tracker.settings)
-    story.judge(0, {"disk-c": "firing"})
-    reconcile(story.engine, config, DETECTORS)
-    deliver(story.engine, sink, config)
-    before = story.tickets()[0]["external_key"]
+    scenario.evaluate(0, {"disk-c": "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    deliver(scenario.engine, sink, config)
+    before = scenario.tickets()[0]["external_key"]
     tracker.delete(before)
-    assert listen(story.engine, sink, hour(1)) == 1
-    assert deliver(story.engine, sink, config).done == 1
-    again = sink.find(story.tickets()[0]["fingerprint"])
-    assert again is not None and again.state == "open" and before != again.key == story.tickets()[0]["external_key"]
-    assert listen(story.engine, sink, hour(1)) == 0
+    assert listen(scenario.engine, sink, hour(1)) == 1
+    assert deliver(scenario.engine, sink, config).done == 1
+    again = sink.find(scenario.tickets()[0]["fingerprint"])
+    assert again is not None and again.state == "open" and before != again.key == scenario.tickets()[0]["external_key"]
+    assert listen(scenario.engine, sink, hour(1)) == 0
 
 
-def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
+def test_edits_by_people_in_the_tracker_are_not_overwritten(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(issue_draft("f4"))
     tracker.edit(issue.key, status="in-progress", title="Ours now")
     sink.update(Update(issue.key, "f4", "f4.comment.1", "comment", "T", "critical", notification("More.")))
@@ -121,11 +123,11 @@ def test_people_at_work_in_the_tracker_are_not_overwritten(tracker: Tracker, sin
     assert (filed["status"]["name"], filed["title"]) == ("in-progress", "Ours now")
 
 
-def test_what_people_answered_elsewhere_is_its_status(tracker: Tracker, sink: RoundupSink) -> None:
+def test_a_response_given_elsewhere_sets_the_status(tracker: Tracker, sink: RoundupSink) -> None:
     issue = sink.create(issue_draft("f5"))
     for marker, answer in (("m1", "acknowledged"), ("m2", "snoozed")):
-        told = Update(issue.key, "f5", marker, "comment", "T", "critical", notification("By Vera."), answer=answer)  # type: ignore[arg-type]
-        sink.update(told)
+        update = Update(issue.key, "f5", marker, "comment", "T", "critical", notification("By Vera."), answer=answer)  # type: ignore[arg-type]
+        sink.update(update)
         assert sink.look(issue.key, "f5") == replace(issue, state=answer)
     sink.update(Update(issue.key, "f5", "m3", "reopen", "T", "critical", notification("It has ended.")))
     assert sink.look(issue.key, "f5") == issue
@@ -133,57 +135,59 @@ def test_what_people_answered_elsewhere_is_its_status(tracker: Tracker, sink: Ro
     assert sink.look(issue.key, "f5") == replace(issue, state="acknowledged")
 
 
-def test_an_hour_twice_then_health_then_people(tracker: Tracker, story: Story) -> None:
+def test_a_repeated_hour_a_resolved_finding_and_responses_in_the_tracker(
+    tracker: Tracker, scenario: DeliveryScenario
+) -> None:
     config = Config(tickets=Tickets(trackers={"roundup": tracker.settings}))
     sink = RoundupSink("roundup", tracker.settings)
-    story.judge(0, {"vol-1": "firing", "vol-2": "firing", "vol-3": "firing"}, severity="warning")
+    scenario.evaluate(0, {"vol-1": "firing", "vol-2": "firing", "vol-3": "firing"}, severity="warning")
     for _ in range(2):
-        reconcile(story.engine, config, DETECTORS)
-        assert deliver(story.engine, sink, config).failed == []
-    keys = [t["external_key"] for t in story.tickets()]
+        reconcile(scenario.engine, config, DETECTORS)
+        assert deliver(scenario.engine, sink, config).failed == []
+    keys = [t["external_key"] for t in scenario.tickets()]
     assert len(set(keys)) == 3
     mine = [one for one in tracker.issues() if "vol-" in one["title"]]
     assert len(mine) == 3
     tracker.client.post("/keyword", json={"name": "wont-fix"}).raise_for_status()
     tracker.edit(keys[1], status="deferred")
     tracker.edit(keys[2], keyword=["wont-fix"])
-    assert listen(story.engine, sink, hour(1)) == 2
-    assert [(t["state"], t["muted"]) for t in story.tickets()] == [
+    assert listen(scenario.engine, sink, hour(1)) == 2
+    assert [(t["state"], t["muted"]) for t in scenario.tickets()] == [
         ("open", None), ("open", "snoozed"), ("closed", "wont_fix"),
     ]  # fmt: skip
     for number in (1, 2):
-        story.judge(number, {"vol-1": "ok", "vol-2": "firing", "vol-3": "firing"}, severity="warning")
-    reconcile(story.engine, config, DETECTORS, hour(3))
-    assert deliver(story.engine, sink, config).done == 1
-    found = sink.find(story.tickets()[0]["fingerprint"])
+        scenario.evaluate(number, {"vol-1": "ok", "vol-2": "firing", "vol-3": "firing"}, severity="warning")
+    reconcile(scenario.engine, config, DETECTORS, hour(3))
+    assert deliver(scenario.engine, sink, config).done == 1
+    found = sink.find(scenario.tickets()[0]["fingerprint"])
     assert found is not None and found.state == "closed"
 
 
-def test_wrong_credentials_and_a_wrong_address_are_one_clear_line(tracker: Tracker) -> None:
+def test_wrong_credentials_and_a_wrong_url_are_one_line_errors(tracker: Tracker) -> None:
     wrong = tracker.settings.model_copy(update={"password": "hunter2"})
     with pytest.raises(
         TrackerDown, match=r"refuses user 'streamwarden': check `user` and `password` under tickets\.trackers\.roundup"
-    ) as told:
+    ) as error:
         RoundupSink("roundup", wrong).find("x")
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(error.value)
     with pytest.raises(TrackerDown, match="no Roundup REST API"):
         RoundupSink("roundup", tracker.settings.model_copy(update={"url": f"{tracker.settings.url}/nowhere"})).find("x")
 
 
-def test_an_unknown_priority_is_the_trackers_own_word_in_one_line(
+def test_the_error_for_an_unknown_priority_is_that_of_the_tracker_in_one_line(
     sink: RoundupSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("streamwarden.tickets.sinks.roundup.PRIORITY", {"critical": "blocker"})
-    with pytest.raises(StreamwardenError, match=r"POST /issue.*blocker") as told:
+    with pytest.raises(StreamwardenError, match=r"POST /issue.*blocker") as error:
         sink.create(issue_draft("f5"))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
-class _Stumbling(BaseHTTPRequestHandler):
-    """Passes on to the real tracker, but breaks each request's first try: 503 before, or a lost answer after it."""
+class _Flaky(BaseHTTPRequestHandler):
+    """Proxies to the real tracker, but fails the first try of each request: a 503, or a lost response."""
 
     target = ""
-    lose_answers = False
+    lose_responses = False
     seen: ClassVar[dict[str, int]] = {}
 
     def _pass_on(self) -> None:
@@ -191,11 +195,11 @@ class _Stumbling(BaseHTTPRequestHandler):
         key = f"{self.command} {self.path}"
         first = self.seen.setdefault(key, 0) == 0
         self.seen[key] += 1
-        if first and not self.lose_answers:
+        if first and not self.lose_responses:
             self.send_error(503)
             return
         answer = pass_on(self.target, self.command, self.path, self.headers, body)
-        if first and self.lose_answers:
+        if first and self.lose_responses:
             self.close_connection = True
             self.connection.close()
             return
@@ -211,17 +215,23 @@ class _Stumbling(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("lose_answers", [False, True], ids=["503 first", "answer lost"])
-def test_a_stumbling_tracker_gets_each_ticket_and_comment_once(tracker: Tracker, lose_answers: bool) -> None:
-    handler = type("H", (_Stumbling,), {"target": tracker.settings.url, "lose_answers": lose_answers, "seen": {}})
+@pytest.mark.parametrize("lose_responses", [False, True], ids=["503 first", "response lost"])
+def test_a_flaky_tracker_receives_each_ticket_and_comment_once(tracker: Tracker, lose_responses: bool) -> None:
+    handler = type("H", (_Flaky,), {"target": tracker.settings.url, "lose_responses": lose_responses, "seen": {}})
     with answering(HTTPServer(("127.0.0.1", 0), handler)) as proxy:
         url = f"http://127.0.0.1:{proxy.server_port}"
         sink = RoundupSink("roundup", tracker.settings.model_copy(update={"url": url}))
-        title = f"stumbling {lose_answers}"
-        issue = sink.create(issue_draft(f"s{lose_answers}", title))
+        title = f"flaky {lose_responses}"
+        issue = sink.create(issue_draft(f"s{lose_responses}", title))
         sink.update(
             Update(
-                issue.key, f"s{lose_answers}", f"s{lose_answers}.1", "comment", "T", "critical", notification("Once.")
+                issue.key,
+                f"s{lose_responses}",
+                f"s{lose_responses}.1",
+                "comment",
+                "T",
+                "critical",
+                notification("Once."),
             )
         )
     filed = [one for one in tracker.issues() if one["title"] == title]

@@ -1,4 +1,4 @@
-"""What is Slack's own: scopes, membership, threads, its escapes."""
+"""What is specific to Slack: scopes, membership, threads, escaping."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from streamwarden.tickets.sinks.contract import IssueGone, TrackerDown
 from streamwarden.tickets.sinks.slack import mrkdwn
 
 from tests.plugins.tickets.endpoints.slack import CHANNEL, SCOPES, Slack
-from tests.plugins.tickets.sinks.test_trackers import PRINT, Team, change, finding, issue_draft, notification
+from tests.plugins.tickets.sinks.test_trackers import FINGERPRINT, Team, change, finding, issue_draft, notification
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def test_a_ticket_is_one_thread_with_a_link(team: Team) -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_a_scope_that_lacks_is_named(team: Team, scope: str) -> None:
+def test_a_missing_scope_is_named(team: Team, scope: str) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).scopes = tuple(one for one in SCOPES if one != scope)
     with pytest.raises(TrackerDown, match=f"missing_scope: the app needs the scope {scope}"):
         team.sink.update(change(issue.key, "close", "Over."))
 
 
-def test_an_app_that_was_not_invited_is_told_how(team: Team) -> None:
+def test_an_app_that_is_not_in_the_channel_is_reported_with_the_action(team: Team) -> None:
     endpoint_of(team).is_member = False
     with pytest.raises(TrackerDown, match="not_in_channel: invite the app"):
         team.sink.check()
@@ -48,7 +48,7 @@ def test_a_long_channel_and_a_long_thread_are_read_to_the_end(team: Team) -> Non
     for number in range(230):
         team.sink.update(change(first.key, "comment", "More.", f"n{number}"))
         team.sink.create(issue_draft(fingerprint=f"{number:064x}"))
-    found = team.sink.find(PRINT)
+    found = team.sink.find(FINGERPRINT)
     assert found is not None and found.key == first.key
     assert team.sink.has(change(first.key, "comment", "More.", "n229"))
 
@@ -60,7 +60,7 @@ def test_a_thread_that_was_deleted_is_gone(team: Team) -> None:
         team.sink.update(change(issue.key, "close", "Over."))
 
 
-def test_nobody_is_called_and_nothing_leads_elsewhere() -> None:
+def test_mentions_and_links_in_texts_are_escaped() -> None:
     text = mrkdwn(notification("<!channel> <@U1> <http://e.vil|x> & ```", finding(commands=("a ``` <b>",))), "")
     assert "&lt;!channel&gt; &lt;@U1&gt; &lt;http://e.vil|x&gt; &amp;" in text
     assert "```\na ''' &lt;b&gt;\n```" in text
@@ -68,7 +68,7 @@ def test_nobody_is_called_and_nothing_leads_elsewhere() -> None:
     assert "Possible cause: <https://t/1|Disk is slow: vol-0> (open)" in text
 
 
-def test_a_locked_thread_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_locked_thread_does_not_block_later_changes(caplog: pytest.LogCaptureFixture) -> None:
     team = Team("slack")
     issue = team.sink.create(issue_draft())
     endpoint_of(team).locked = {issue.key.partition("/")[2]}

@@ -1,4 +1,4 @@
-"""To tell stories in a warehouse: who was judged how in which hour; and a tracker of a few lines."""
+"""Scenarios for tests of tickets: evaluations written hour by hour into a warehouse, and an in-memory tracker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def detector(id_: str, subject: str, resource: str, reads: tuple[str, ...], **he
     }
     values: dict[str, Any] = {
         "title": f"{id_} title", "owner_role": "platform", "maturity": "stable", "verdicts": verdicts,
-        "params": {}, "clear_after_hours": 2, "runbook": "1. Look.\n2. Mend.",
+        "params": {}, "clear_after_hours": 2, "runbook": "1. Look.\n2. Fix.",
         "limitations": "Missing data.", "sql": "select 1", "file": f"sql/detectors/{subject}/{id_}.sql",
     }  # fmt: skip
     return Detector(id=id_, subject=subject, resource_kind=resource, reads=reads, **(values | header))
@@ -52,17 +52,21 @@ APP_OF = {
 
 
 @dataclass
-class Story:
-    """Writes what an hour was: each call is one judging of one detector, as `evaluate` would store it."""
+class DeliveryScenario:
+    """Writes evaluations into a warehouse, as `streamwarden.detectors.evaluate` would store them."""
 
     engine: sa.Engine
 
-    def judge(
+    def evaluate(
         self, number: int, statuses: dict[str, str], detector_id: str = "ebs_volume_starving", *,
         coverage: str = "answered", severity: str = "critical", message: str = "It is bad.", reason: str = "bad",
-        detector_run: str = "evaluated", owner: str | None = None, **said: Any,
+        detector_run: str = "evaluated", owner: str | None = None, **fields: Any,
     ) -> None:  # fmt: skip
-        """`statuses`: resource → alarm, ok or skip; `said`: other fields of the findings."""
+        """Stores one run of one detector for hour `number`.
+
+        `statuses`: resource name → `firing`, `ok`, or `unknown`. `fields`: further fields of the findings. A second
+        call for the same hour and detector replaces the first.
+        """
         at, app = hour(number), APP_OF[detector_id]
         with self.engine.begin() as connection:
             run = lambda sql, **values: connection.execute(sa.text(sql), values)  # noqa: E731
@@ -84,12 +88,16 @@ class Story:
             for resource_name, status in statuses.items():
                 finding = Finding(
                     detector_id, replace(resource(resource_name, detector_id), owner=owner), reason, status,  # type: ignore[arg-type]
-                    severity if status == "firing" else None, **{"metrics": {}, **said}, message=message,
+                    severity if status == "firing" else None, **{"metrics": {}, **fields}, message=message,
                 )  # fmt: skip
                 store_findings(connection, [finding], at, datetime.now(UTC))
 
-    def causes(self, number: int, ties: dict[tuple[str, str], float], factor: str = "share_factor") -> None:
-        """What was weighed in that hour, by fingerprints of effect and cause; `factor` speaks most against it."""
+    def store_causes(self, number: int, ties: dict[tuple[str, str], float], factor: str = "share_factor") -> None:
+        """Stores the weighed causes of an hour.
+
+        `ties`: (fingerprint of the effect, fingerprint of the cause) → strength, 0 to 1. `factor` is the factor that
+        limits the strength; all other factors are 1.
+        """
         with self.engine.begin() as connection:
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(number).date()})
             connection.execute(sa.text("delete from detect.cause where hour = :hour"), {"hour": hour(number)})
@@ -134,13 +142,13 @@ class Story:
 
 
 def resource(resource_name: str, detector_id: str) -> Resource:
-    """What a resource of a story is: a name at the end of its key."""
+    """A resource of a scenario: the last part of its key is its name."""
     kind = DETECTORS[detector_id].resource_kind
     columns = dict(zip(KINDS[kind], {"volume": ("1", "r", resource_name)}.get(kind, ("c", resource_name)), strict=True))
     return Resource(kind, columns, resource_name)
 
 
-def print_of(resource_name: str, detector_id: str = "ebs_volume_starving") -> str:
+def fingerprint_of(resource_name: str, detector_id: str = "ebs_volume_starving") -> str:
     return Finding(
         detector_id, resource(resource_name, detector_id), "bad", "firing", "critical", {}, "It is bad."
     ).fingerprint
@@ -150,24 +158,24 @@ def mute(
     engine: sa.Engine, ticket_id: int, *, until: datetime | None, who: str, why: str, now: datetime | None = None
 ) -> None:
     """Snoozes a ticket by the command line; for good (won't fix) when `until` is null."""
-    say(engine, ticket_id, Response("snooze" if until else "wont_fix", who, COMMAND_LINE, why, until), now)
+    respond_to(engine, ticket_id, Response("snooze" if until else "wont_fix", who, COMMAND_LINE, why, until), now)
 
 
 def unmute(engine: sa.Engine, ticket_id: int, *, who: str) -> None:
-    """Hears of it again."""
-    say(engine, ticket_id, Response("unmute", who, COMMAND_LINE))
+    """Removes the mute of a ticket by the command line."""
+    respond_to(engine, ticket_id, Response("unmute", who, COMMAND_LINE))
 
 
-def say(engine: sa.Engine, ticket_id: int, said: Response, now: datetime | None = None) -> list[str]:
-    """Somebody says something of a ticket's finding."""
+def respond_to(engine: sa.Engine, ticket_id: int, response: Response, now: datetime | None = None) -> list[str]:
+    """A person responds to the finding of a ticket. Returns what `respond` returns."""
     with engine.begin() as connection:
         query = sa.text("select fingerprint from tickets.ticket where ticket_id = :id")
-        return respond(connection, connection.execute(query, {"id": ticket_id}).scalar_one(), said, now)
+        return respond(connection, connection.execute(query, {"id": ticket_id}).scalar_one(), response, now)
 
 
 @dataclass
 class MemorySink:
-    """A tracker of a few lines that remembers everything, and can be told to break at a given moment."""
+    """An in-memory tracker that keeps everything it receives. `broken` and `break_after_create` make it raise."""
 
     name: str = "console"
     remembers: bool = True
