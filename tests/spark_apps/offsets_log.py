@@ -20,7 +20,7 @@ _COMING = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
     KafkaError._WAIT_COORD,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,  # the coordinator hasn't heard of a new topic, though its leaders have
+    KafkaError.UNKNOWN_TOPIC_OR_PART,  # the coordinator has no metadata of a new topic yet, its leaders do
 )
 
 
@@ -114,7 +114,7 @@ def times_written(bootstrap_servers: str, group: str, place: TopicPartition) -> 
 
 
 def write_commits(bootstrap_servers: str, commits: list[Commit]) -> None:
-    """Puts commits where their group's coordinator would. A coordinator learns of them only when it loads anew."""
+    """Writes commits where their group's coordinator would. A coordinator reads them only when it reloads the log."""
     records = []
     for made in commits:
         at_ms = int(made.at.timestamp() * 1000)

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 TOPIC = "payments"
 DEAD = "http://127.0.0.1:1/jolokia"
 A_WHILE = timedelta(seconds=5)
-"""The start is told by uptime and the moment of the answer, which comes late from a busy machine."""
+"""Tolerance of a start time: it is computed as response time minus uptime, and a busy host responds late."""
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +77,10 @@ def row(warehouse: sa.Engine, query: str, **binds: Any) -> sa.RowMapping:
 
 
 def cpu_seconds(broker: Broker) -> float:
-    """What the JVM has used since its start, on each of its processors."""
-    told = httpx.get(f"{broker.jolokia_url}/read/java.lang:type=OperatingSystem/ProcessCpuTime,AvailableProcessors")
-    return float(told.json()["value"]["ProcessCpuTime"] / 1e9 / told.json()["value"]["AvailableProcessors"])
+    """CPU seconds per processor that the JVM has used since its start."""
+    bean = f"{broker.jolokia_url}/read/java.lang:type=OperatingSystem/ProcessCpuTime,AvailableProcessors"
+    value = httpx.get(bean).json()["value"]
+    return float(value["ProcessCpuTime"] / 1e9 / value["AvailableProcessors"])
 
 
 BROKER_ROW = "select * from metrics.broker_hourly where hour = :hour and endpoint = :endpoint"
@@ -147,8 +148,8 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert 0 < app["gc_seconds"] < app["covered_seconds"]
 
 
-def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
-    """Batches that are too large, records without a key, a timestamp of long ago; and what goes well meanwhile."""
+def test_failed_produces_are_counted_by_error_and_topic(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
+    """Rejected: batches that are too large, records without a key, an old timestamp. Other records are accepted."""
     hour, servers = present_hour(), broker.bootstrap_servers
     made = [
         NewTopic("small", 1, config={"max.message.bytes": "2000"}),
@@ -165,8 +166,11 @@ def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa
             producer.produce(topic, b"x" * size, on_delivery=lambda e, m: refused.update([m.topic()] if e else []))
     assert producer.flush(30) == 0 and refused == {"small": 60, "keyed": 60}
     run_app(spark, "brokers", hour, config_for(broker))
-    told = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
-    assert (told["produce_errors"], told["failed_produces"]) == ({"MESSAGE_TOO_LARGE": 60, "INVALID_RECORD": 60}, 60)
+    of_broker = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
+    assert (of_broker["produce_errors"], of_broker["failed_produces"]) == (
+        {"MESSAGE_TOO_LARGE": 60, "INVALID_RECORD": 60},
+        60,
+    )
     topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in (TOPIC, "keyed", "small")}
     assert {name: round(t["failed_produces"]) for name, t in topics.items()} == {TOPIC: 0, "keyed": 60, "small": 0}
     assert topics["small"]["bytes_rejected"] > 60 * 5000 and topics[TOPIC]["bytes_rejected"] == 0
@@ -201,10 +205,10 @@ class Reading:
 
 
 @pytest.mark.rare
-def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
+def test_a_topic_polled_empty_differs_from_one_that_shares_a_fetch_session_with_a_busy_topic(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fetches that don't wait; fetches that wait; fetches that a busy topic of the same session doesn't let wait."""
+    """Fetches with `fetch.max.wait.ms` of 0, fetches that wait, and fetches that return early for a busy topic."""
     hour, servers = present_hour(), broker.bootstrap_servers
     (tmp_path / "streamwarden.yaml").write_text(config_for(broker).model_dump_json(include={"kafka"}))
     for name, value in ((CONFIG_ENV, str(tmp_path / "streamwarden.yaml")), (WAREHOUSE_ENV, os.environ[WAREHOUSE_ENV])):
@@ -227,7 +231,7 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
         run_app(spark, "brokers", hour, config_for(broker))
         run_app(spark, "consumer_groups", hour, config_for(broker))
     topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in ("empty", "waits", "beside", "busy")}
-    a_second = {name: told["fetch_requests"] / told["covered_seconds"] / 4 for name, told in topics.items()}
+    a_second = {name: topic["fetch_requests"] / topic["covered_seconds"] / 4 for name, topic in topics.items()}
     assert a_second["waits"] < 3 and a_second["empty"] > 50 and a_second["beside"] == pytest.approx(a_second["busy"])
     assert 0 < round(topics["busy"]["produce_requests"]) <= 500 and topics["empty"]["produce_requests"] == 0
     detector = load_detectors()["topic_polled_empty"]
@@ -239,8 +243,10 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
 
 
 @pytest.mark.rare
-def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.Engine, spark: Any) -> None:
-    """A closed segment is spoilt on the disk; before that all is well."""
+def test_a_log_that_the_cleaner_marked_uncleanable_is_reported(
+    tmp_path: Path, warehouse: sa.Engine, spark: Any
+) -> None:
+    """A closed segment is corrupted on disk; before that the detector reports no finding."""
     hour = present_hour()
     with Broker(tmp_path, settings={"log.cleaner.backoff.ms": "500"}) as broker:
         config, admin = config_for(broker), AdminClient({"bootstrap.servers": broker.bootstrap_servers})
@@ -260,7 +266,7 @@ def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.En
         bean = f"{broker.jolokia_url}/read/kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,*"
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not any(
-            told["Value"] for told in httpx.get(bean).json()["value"].values()
+            attributes["Value"] for attributes in httpx.get(bean).json()["value"].values()
         ):
             time.sleep(0.5)
         found = judged_of(broker, spark, warehouse, hour, config)
@@ -273,8 +279,8 @@ def judged_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, 
     run_app(spark, "brokers", hour, config)
     detector = load_detectors()["compaction_stalled"]
     with warehouse.connect() as connection:
-        told = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
-    return next({"reason": f.reason, **f.metrics} for f in told if f.metrics["endpoint"] == broker.jolokia_url)
+        found = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
+    return next({"reason": f.reason, **f.metrics} for f in found if f.metrics["endpoint"] == broker.jolokia_url)
 
 
 def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
@@ -295,8 +301,12 @@ def test_an_hour_that_is_over_is_missing_not_empty(
     rows = run_app(spark, "brokers", hour, config_for(broker))
     none = dict.fromkeys(("metrics.broker_sample", "metrics.broker_topic_sample", "metrics.topic_hourly"), 0)
     assert rows == none | {"metrics.broker_hourly": 0}, "which brokers there were then isn't known"
-    told = row(warehouse, "select count(*) as n, min(status) as status, min(message) as message from detect.coverage")
-    assert (told["n"], told["status"]) == (2, "missing") and told["message"].startswith("a JVM only knows the present")
+    coverage = row(
+        warehouse, "select count(*) as n, min(status) as status, min(message) as message from detect.coverage"
+    )
+    assert (coverage["n"], coverage["status"]) == (2, "missing") and coverage["message"].startswith(
+        "a JVM only knows the present"
+    )
 
 
 def test_what_brokers_counted_for_different_times_is_summed_as_rates(spark: Any) -> None:
@@ -324,9 +334,9 @@ def test_what_brokers_counted_for_different_times_is_summed_as_rates(spark: Any)
 
 
 def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> None:
-    """By topic, and all of a broker; what one broker doesn't tell it doesn't have as 0."""
+    """Summed by topic and by broker. A metric that a broker does not expose is null, not 0."""
     read = datetime(2026, 1, 5, 11, tzinfo=UTC)
-    told = [
+    readings = [
         ("a", "log_segments", '{"topic": "orders"}', 7.0),
         ("a", "log_segments", '{"topic": "mails"}', 5.0),
         ("a", "client_connections", '{"client": "librdkafka", "listener": "PLAIN"}', 3.0),
@@ -334,7 +344,7 @@ def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> No
         ("b", "log_bytes", '{"topic": "orders"}', 100.0),
     ]
     columns = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
-    now = [("c", endpoint, metric, labels, read, value, "gauge", None) for endpoint, metric, labels, value in told]
+    now = [("c", endpoint, metric, labels, read, value, "gauge", None) for endpoint, metric, labels, value in readings]
     sources = {
         "jmx": spark.createDataFrame(now, f"{columns}, kind string, process_started_at timestamp"),
         "earlier_counters": spark.createDataFrame([], columns),

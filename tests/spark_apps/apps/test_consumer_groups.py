@@ -105,13 +105,14 @@ def test_a_cluster_without_topics_and_groups_has_answered(
     """First of the module: nobody has made `__consumer_offsets` yet."""
     judged(present_hour())
     with warehouse.connect() as connection:
-        told = connection.execute(sa.text("select distinct status, resource_name from detect.coverage")).tuples().all()
-    assert {status for status, _ in told} == {"answered"}
-    assert ("answered", "shop") in told
+        query = sa.text("select distinct status, resource_name from detect.coverage")
+        coverage = connection.execute(query).tuples().all()
+    assert {status for status, _ in coverage} == {"answered"}
+    assert ("answered", "shop") in coverage
     assert not rows(warehouse, "metrics.consumer_group_hourly", "group_id")
 
 
-def test_whose_replicas_a_partition_lacks(spark: Any) -> None:
+def test_brokers_of_out_of_sync_replicas(spark: Any) -> None:
     partitions = [
         {"partition": 0, "leader": 1, "replicas": [1, 3, 2], "isr": [1]},
         {"partition": 1, "leader": 2, "replicas": [1, 2], "isr": [2, 1]},
@@ -211,11 +212,11 @@ def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
 
 
 def test_partitions_whose_replicas_all_lie_in_one_rack(spark: Any) -> None:
-    """Brokers 1 and 2 in rack a, 3 in b, 4 and 5 untold; on cluster d broker 2 is in b."""
+    """Brokers 1 and 2 are in rack a, 3 is in b, 4 and 5 report no rack; in cluster d broker 2 is in b."""
     racks = {"c": {1: "a", 2: "a", 3: "b", 4: None, 5: None}, "d": {1: "a", 2: "b"}, "e": {1: None, 2: None}}
     placed = {
         "apart": [[1, 3], [3, 2, 1], [4, 1, 3]], "one": [[2, 1], [1, 3], [1, 2]], "single": [[1], [4]], "alone": [],
-        "untold": [[1, 3], [1, 4]], "no rack": [[4, 5]], "at least": [[1, 2], [1, 4]],
+        "not reported": [[1, 3], [1, 4]], "no rack": [[4, 5]], "at least": [[1, 2], [1, 4]],
     }  # fmt: skip
     listed: list[dict[str, Any]] = [
         {"cluster": cluster, "topic": topic, "partitions": [{"partition": n, "replicas": r} for n, r in enumerate(of)]}
@@ -233,7 +234,7 @@ def test_partitions_whose_replicas_all_lie_in_one_rack(spark: Any) -> None:
     }
     found = {(row.cluster, row.topic): row.one_rack_partitions for row in topics_of(sources, []).collect()}
     assert {topic: found["c", topic] for topic in placed} == {
-        "apart": 0, "one": 2, "single": 0, "alone": 0, "untold": None, "no rack": None, "at least": 1,
+        "apart": 0, "one": 2, "single": 0, "alone": 0, "not reported": None, "no rack": None, "at least": 1,
     }  # fmt: skip
     assert (found["d", "one"], found["e", "one"], found["e", "single"]) == (None, None, 0)
 
@@ -246,7 +247,7 @@ def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -
         "alike": ["a", "a"],
         "alike, one behind": ["a", "a"],
         "keeps up": ["a"],
-        "untold": ["a"],
+        "not reported": ["a"],
         "began behind": ["a"],
     }
     sources = {
@@ -264,7 +265,7 @@ def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -
         ("alike", "a", late, behind, 100.0, 5), ("alike", "a", late, behind, 300.0, 5),
         ("alike, one behind", "a", late, behind, 100.0, 5), ("alike, one behind", "a", 0.0, behind, 10.0, 5),
         ("keeps up", "a", 0.0, behind, 100.0, 5),
-        ("untold", "a", late, behind, 100.0, 5), ("untold", "a", 1.0, None, None, 5),
+        ("not reported", "a", late, behind, 100.0, 5), ("not reported", "a", 1.0, None, None, 5),
         ("began behind", "a", late - 1, behind, 100.0, 5),
     ]  # fmt: skip
     places = spark.createDataFrame(
@@ -273,10 +274,10 @@ def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -
         " reading_seconds double, reading_per_second_high double, records_consumed int, silent_seconds double",
     )
     found = {row["group_id"]: row["busy_member_per_second"] for row in busy_members(sources, places).collect()}
-    assert found == {"one": 200.0, "busy beside idle": 140.0, "alike": 200.0, "untold": None}
+    assert found == {"one": 200.0, "busy beside idle": 140.0, "alike": 200.0, "not reported": None}
 
 
-def test_a_commit_older_than_the_history_at_hand_is_as_old_as_the_hour_before_told(spark: Any) -> None:
+def test_a_commit_older_than_the_available_history_keeps_the_time_of_the_previous_hour(spark: Any) -> None:
     hour = present_hour() - HOUR
     yesterday, clock = hour - timedelta(hours=20), {"as_of": hour + HOUR, "read_at": hour + HOUR + timedelta(minutes=3)}
     now = {"cluster": "c", "kind": "committed", "topic": "t", "partition": 0, "committed_offset": 7} | clock
@@ -360,17 +361,19 @@ def test_a_past_hour_comes_from_the_commit_history(
         "inventory.consumer_member_hourly",
     )
     assert {table: len(rows(warehouse, table, "hour")) for table in only_present} == dict.fromkeys(only_present, 0)
-    told = rows(warehouse, "detect.coverage", "source", "resource_name")
+    coverage = rows(warehouse, "detect.coverage", "source", "resource_name")
     for source in ("kafka_topics", "kafka_groups", "kafka_log_dirs"):
-        assert told[source, "shop"]["status"] == "missing"
-        assert "only knows the present" in told[source, "shop"]["message"]
-    assert told["kafka_commits", "shop"]["status"] == told["kafka_offsets", "shop"]["status"] == "answered"
+        assert coverage[source, "shop"]["status"] == "missing"
+        assert "only knows the present" in coverage[source, "shop"]["message"]
+    assert coverage["kafka_commits", "shop"]["status"] == "answered"
+    assert coverage["kafka_offsets", "shop"]["status"] == "answered"
 
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
     found = rows(warehouse, "detect.evaluation", "resource_name")
     assert found[f"shop/{keeps_up}"]["status"] == "ok"
     assert found[f"shop/{stops}"]["status"] == "firing"
-    assert "stands still at offset 181 while 1 other" in found[f"shop/{stops}"]["reason"]
+    assert found[f"shop/{stops}"]["reason"] == "partition_stuck"
+    assert f"is stuck on {name}-0 at offset 181, " in found[f"shop/{stops}"]["message"]
     assert "shop/warm-up" not in found
 
 
@@ -484,8 +487,8 @@ def test_a_transaction_that_is_left_open(
     figures = hangs["metrics"]
     assert (hangs["reason"], figures["blocked_groups"]) == ("blocks_readers", "held-up")
     assert (figures["worst_place"], figures["last_stable_offset"], figures["waiting_records"]) == (f"{name}-0", 2, 4)
-    told = [_run_tool(command) for command in hangs["commands"]]
-    assert str(figures["last_stable_offset"]) in told[1], told
+    printed = [_run_tool(command) for command in hangs["commands"]]
+    assert str(figures["last_stable_offset"]) in printed[1], printed
     produce(servers, name, [datetime.now(UTC)])
     assert said()["reason"] == "none_open"
 
@@ -698,13 +701,13 @@ def test_who_leaves_a_group_shows_in_its_steps(
     steps = rows(
         warehouse, "(select * from metrics.group_step_hourly where group_id = 'restless') as step", "generation"
     )
-    told = [
+    changes = [
         (steps[n]["members"], *(steps[n][c] and [m["client_id"] for m in steps[n][c]] for c in ("gone", "come")))
         for n in sorted(steps)
     ]
     alone, together = (1, ["comes and goes"], []), (2, [], ["comes and goes"])
-    assert told[1:5] == [together, alone, together, alone]
-    assert told[0][0] == 1
+    assert changes[1:5] == [together, alone, together, alone]
+    assert changes[0][0] == 1
     assert [sorted(n["assignment"]) for step in steps.values() for n in step["gone"] or () if n["host"]] == [[name]] * 3
     assert (steps[2]["poll_interval_ms"], steps[2]["session_timeout_ms"]) == (20_000, 10_000)
     assert all(hour <= step["began_at"] < hour + HOUR for step in steps.values())

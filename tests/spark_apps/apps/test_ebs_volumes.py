@@ -226,7 +226,9 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     assert not rows(warehouse, "select 1 from inventory.instance_hourly where hour = :hour", hour=old)
 
 
-def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
+def test_volume_and_instance_limits_are_distinguished(
+    spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
+) -> None:
     surge = (Surge(LAST_HOUR - HOUR, THIS_HOUR, read_iops=1500, write_iops=1500),)
     big = LoadModel(read_iops=10, write_iops=10, read_kib=128, write_kib=128, surges=surge)
     world.add_instance(*PLACE, "i-0c1", "m5.large", detailed_monitoring=True)

@@ -71,7 +71,7 @@ def wait_for_stores(url: str) -> None:
     wait_until(
         url,
         "kafka.streams:type=stream-state-metrics,*/size-all-mem-tables",
-        lambda told: len(told) == 2 * PARTITIONS and all(v["size-all-mem-tables"] > MIB / 4 for v in told),
+        lambda stores: len(stores) == 2 * PARTITIONS and all(s["size-all-mem-tables"] > MIB / 4 for s in stores),
     )
 
 
@@ -105,7 +105,7 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     assert 0 <= app["gc_seconds"] < app["covered_seconds"] and 0 < app["cpu_ratio"] <= 1 and app["cpu_seconds"] > 0
     assert 0 < app["system_cpu_ratio"] <= 1
     assert 0 <= app["producer_wait_seconds"] < app["covered_seconds"]
-    assert app["throttled_ratio"] is app["pool_connections"] is None  # no container is told of, and no pool
+    assert app["throttled_ratio"] is app["pool_connections"] is None  # neither cgroup metrics nor a pool are exposed
     assert app["records_dropped"] == app["records_to_restore"] == 0 and app["poll_latency_max_ms"] > 0
     if which == "bounded":  # the other one finds all processed
         assert 0 < app["records_processed"] <= RECORDS

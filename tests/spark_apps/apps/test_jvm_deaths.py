@@ -70,7 +70,7 @@ def wait_for(port: int, wanted: dict[str, Any]) -> None:
     wait_until(
         f"http://127.0.0.1:{port}/jolokia",
         "kafka.streams:type=stream-metrics,*",
-        lambda told: wanted.items() <= {name: value for bean in told for name, value in bean.items()}.items(),
+        lambda beans: wanted.items() <= {name: value for bean in beans for name, value in bean.items()}.items(),
     )
 
 
@@ -106,8 +106,8 @@ def judged(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, An
     return next(one for one in said if "rmi:" not in one.about.key)
 
 
-def told_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
-    """Living threads, failed ones and the client's state."""
+def row_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
+    """Stream threads alive, stream threads failed, and the client's state, as read over RMI."""
     columns = "stream_threads_alive, stream_threads_failed, streams_state"
     with warehouse.connect() as connection:
         query = f"select {columns} from metrics.jvm_app_hourly where hour = :hour and endpoint like 'rmi:%'"
@@ -136,12 +136,12 @@ def test_its_threads(
         wait_for(port, {"state": "RUNNING", "alive-stream-threads": 2})
         wait_for_members(broker, 2)
         run_app(spark, "jvm_apps", hour, config)
-        alone, alone_by_rmi = said(), told_by_rmi(warehouse, hour)
+        alone, alone_by_rmi = said(), row_by_rmi(warehouse, hour)
         send(broker, "hang", partition=1)
         send(broker, "die")
         wait_for(port, {"state": "PENDING_ERROR"})
         run_app(spark, "jvm_apps", hour, config)
-        hung, hung_by_rmi = said(), told_by_rmi(warehouse, hour)
+        hung, hung_by_rmi = said(), row_by_rmi(warehouse, hour)
         (tmp_path / "released").touch()
         wait_for_members(broker, 0)
         _gather(spark, hour, config)

@@ -119,5 +119,5 @@ def wait_for_records(url: str, records: int) -> None:
     wait_until(
         url,
         "kafka.streams:type=stream-thread-metrics,*/process-total",
-        lambda told: sum(thread["process-total"] for thread in told) >= records,
+        lambda threads: sum(thread["process-total"] for thread in threads) >= records,
     )

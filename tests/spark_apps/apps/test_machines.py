@@ -111,7 +111,7 @@ def test_a_machine_that_was_replaced_and_one_that_hangs(
     assert "Stop and start the instance" in said["search"]["actions"][0]
 
 
-def test_a_network_that_bursts_at_its_peak_or_is_not_told(
+def test_a_network_that_bursts_at_its_peak_or_whose_limits_are_unknown(
     spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
 ) -> None:
     detailed, basic, old = "i-0b1", "i-0b2", "i-0b3"

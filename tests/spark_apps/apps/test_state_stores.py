@@ -237,9 +237,9 @@ SCHEMAS = [
 def schema_registry(cluster: Config, tmp_path: Path) -> Iterable[Config]:
     """The config with a Schema Registry that knows SCHEMAS."""
     with registry(SCHEMAS) as (url, _):
-        told = cluster.model_dump(mode="json", include={"kafka", "gathering"})
-        told["kafka"][0]["schema_registry"] = {"url": f"{url}/good"}
-        (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(told))
+        settings = cluster.model_dump(mode="json", include={"kafka", "gathering"})
+        settings["kafka"][0]["schema_registry"] = {"url": f"{url}/good"}
+        (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(settings))
         yield load_config(tmp_path / "streamwarden.yaml")
 
 
@@ -425,7 +425,7 @@ def test_a_topic_that_goes_while_it_is_read_is_a_gap(changelog: Any, cluster: Co
     assert gaps == {f"missing: topic '{topic}' was deleted while it was read."}
 
 
-def test_a_new_constant_is_told_by_a_sample_of_the_values_and_masked(spark: Any) -> None:
+def test_a_new_constant_is_found_in_a_sample_of_the_values_and_masked(spark: Any) -> None:
     known = ("new", "paid", "sent", "lost")
     states = ["held" if n >= 1800 and n % 5 == 0 else known[n % 4] for n in range(3000)]
     rows = [

@@ -56,7 +56,7 @@ def kind_of(metric: str) -> str:
     return "counter" if metric.endswith("_total") else "gauge"
 
 
-def test_counters_survive_a_client_that_was_made_anew_and_a_client_id_may_be_of_both_kinds(spark: Any) -> None:
+def test_counters_survive_a_recreated_client_and_a_client_id_may_be_of_both_kinds(spark: Any) -> None:
     earlier: list[Reading] = [
         ("producer_records_total", "x", None, 900.0),
         ("producer_record_errors_total", "x", None, 4.0),

@@ -19,12 +19,12 @@ def found(state: Callable[[int, random.Random], Any], count: int = 1000) -> list
     return constant_changes({10 * i: {"state": state(i, chance)} for i in range(count)}, [PATH])
 
 
-def test_a_constant_that_begins_is_told_with_its_places_and_counts() -> None:
+def test_a_new_constant_is_reported_with_its_offsets_and_counts() -> None:
     [change] = found(lambda i, chance: "held" if i >= 600 and i % 5 == 0 else chance.choice(KNOWN))
     assert change == ConstantChange(PATH, "held", True, 600, 80, 5990, 6000)
 
 
-def test_a_constant_that_a_rolling_deploy_brings_is_told() -> None:
+def test_a_new_constant_of_a_rolling_deploy_is_reported() -> None:
     """Some of the processes write it before the others do."""
     rates = (0.0, 0.07, 0.3)
     [change] = found(lambda i, c: "held" if c.random() < rates[(i >= 700) + (i >= 820)] else c.choice(KNOWN))
@@ -43,7 +43,7 @@ def test_chance_that_has_a_constant_twice_as_often_in_one_half_doesnt_hide_it() 
     assert found(held({i for i in range(890, 1000) if i % 3 == 0})) == []
 
 
-def test_a_constant_that_vanishes_is_told() -> None:
+def test_a_removed_constant_is_reported() -> None:
     [change] = found(lambda i, chance: "held" if i < 600 and i % 5 == 0 else chance.choice(KNOWN))
     assert change == ConstantChange(PATH, "held", False, 120, 404, 5950, 5960)
 

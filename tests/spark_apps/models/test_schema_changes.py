@@ -25,12 +25,13 @@ COMPATIBLE, BACKWARD, FORWARD, NEITHER = (False, False), (False, True), (True, F
 
 
 def verdict(found: list[SchemaChange], *, strict: bool = False) -> tuple[bool, bool]:
-    """Whether backward and forward break for readers that are as strict as told."""
+    """Whether backward and forward compatibility break, for strict or lenient readers."""
     breaks = [change.breaks for change in found if strict or not change.breaks.strict_only]
     return any(each.backward for each in breaks), any(each.forward for each in breaks)
 
 
-def told(found: list[SchemaChange]) -> set[tuple[str, str]]:
+def summary(found: list[SchemaChange]) -> set[tuple[str, str]]:
+    """(path, change) of each change."""
     return {(render(change.path), change.change) for change in found}
 
 
@@ -147,7 +148,7 @@ def test_avro_names_the_path_and_what_happened_there() -> None:
         of("extra", "string", default="x"),
     )
     found = changes(avro(old), avro(new))
-    assert told(found) == {
+    assert summary(found) == {
         ("$.lines[].sku", "type_changed"),
         ("$.lines[].gift", "nullability_gained"),
         ("$.by.*", "nullability_lost"),
@@ -165,7 +166,7 @@ def test_avro_reads_the_types_that_it_refers_to() -> None:
     found = changes(
         avro(order, **{"shop.Line": line}), avro(order, **{"shop.Line": record(of("sku", "string"), name="shop.Line")})
     )
-    assert told(found) == {("$.line.sku", "type_changed")}
+    assert summary(found) == {("$.line.sku", "type_changed")}
     with pytest.raises(NotComparable, match=r"refers to the type shop\.Line, which isn't known"):
         avro(order)
 
@@ -203,7 +204,7 @@ def test_avro_references_are_looked_up_by_what_they_define(fields: list[Any], im
     assert avro(record(*fields), **imports).places()[(f".{fields[-1]['name']}",)].type
 
 
-def test_avro_references_of_the_same_label_are_told_apart() -> None:
+def test_avro_references_of_the_same_label_are_distinguished() -> None:
     def row(subject: str, schema: Any, *references: str) -> dict[str, Any]:
         named = [{"name": "types.avsc", "subject": each, "version": 1} for each in references]
         return {
@@ -324,8 +325,8 @@ def test_protobuf_names_the_path_by_the_newer_names() -> None:
     old = message("repeated In lines = 1; map<string, In> by = 2; int32 count = 3;", beside=IN)
     new = message("repeated In rows = 1; map<string, In> by = 2; string note = 3;", beside=IN.replace("int32", "float"))
     found = changes(proto(old), proto(new))
-    assert ("$.rows[].v", "type_changed") in told(found) and ("$.note", "type_changed") in told(found)
-    assert ("$.by.*.v", "type_changed") in told(found)
+    assert ("$.rows[].v", "type_changed") in summary(found) and ("$.note", "type_changed") in summary(found)
+    assert ("$.by.*.v", "type_changed") in summary(found)
     [note] = [change for change in found if change.path == (".note",)]
     assert (note.old_type, note.new_type) == ("int32", "string")
 
@@ -337,7 +338,7 @@ def test_protobuf_takes_the_message_that_values_name_and_what_it_imports() -> No
         proto(text, indexes=(1, 0), money_proto=f'syntax = "proto3"; message Money {{ {kind} units = 1; }}')
         for kind in ("int64", "string")
     )
-    assert told(changes(old, new)) == {("$.price.units", "type_changed")}
+    assert summary(changes(old, new)) == {("$.price.units", "type_changed")}
     with pytest.raises(NotComparable, match=r"doesn't compile: .*money\.proto"):
         proto(text, indexes=(1, 0))
     for name in ("../money.proto", "/tmp/money.proto", "a\0b", "."):
@@ -556,17 +557,17 @@ def test_json_schema_is_compared_as_a_validator_would(some: Callable[[random.Ran
     what is called unreadable isn't, as among these numbers there is one for each edge."""
     chance = random.Random(3)  # noqa: S311 a simulation
     values = NUMBERS if some is some_bounds else ARRAYS
-    told = 0
+    readable = 0
     for _ in range(400):
         writer, reader = some(chance), some(chance)
         written = [value for value in values if Draft202012Validator(writer).is_valid(value)]
         reads_all = all(map(Draft202012Validator(reader).is_valid, written))
-        is_told = not json_schema(reader).clashes(json_schema(writer))
-        assert reads_all or not is_told, (writer, reader)
+        is_readable = not json_schema(reader).clashes(json_schema(writer))
+        assert reads_all or not is_readable, (writer, reader)
         if some is some_bounds and written and (reader["type"], writer["type"]) != ("integer", "number"):
-            assert is_told == reads_all, (writer, reader)
-        told += is_told
-    assert told > 40
+            assert is_readable == reads_all, (writer, reader)
+        readable += is_readable
+    assert readable > 40
 
 
 @pytest.mark.parametrize("row", OPEN.values(), ids=OPEN)
@@ -582,7 +583,7 @@ def test_json_schema_names_the_path_and_what_happened_there() -> None:
         ("a", "c"), a={"type": ["string", "null"]}, b=others(NUMBER), c={"type": "array", "items": opened(d=STRING)}
     )
     new = opened(("c",), a=STRING, b=others(STRING), c={"type": "array", "items": opened(("d",), d=STRING)}, e=STRING)
-    assert told(changes(json_schema(old), json_schema(new))) == {
+    assert summary(changes(json_schema(old), json_schema(new))) == {
         ("$.a", "nullability_lost"),
         ("$.b.*", "type_changed"),
         ("$.c[].d", "field_made_required"),
@@ -593,7 +594,7 @@ def test_json_schema_names_the_path_and_what_happened_there() -> None:
 def test_json_schema_reads_what_it_refers_to() -> None:
     order = opened(("who",), who={"$ref": "customer.json"}) | {"$id": "http://shop/order.json"}
     old, new = (json_schema(order, **{"customer.json": opened(name=kind)}) for kind in (STRING, NUMBER))
-    assert told(changes(old, new)) == {("$.who.name", "type_changed")}
+    assert summary(changes(old, new)) == {("$.who.name", "type_changed")}
     with pytest.raises(NotComparable, match=r"refers to customer\.json, which isn't known"):
         json_schema(order).places()
 

@@ -84,7 +84,7 @@ def test_constants_that_begin_together_keep_the_values_without_them() -> None:
     assert (merged["new_type"], merged["old_count"], merged["new_count"]) == ("new, paid", 600, 190)
 
 
-def test_a_change_that_stands_alone_is_told_as_it_is() -> None:
+def test_a_single_change_is_reported_unmerged() -> None:
     rows = Report(profile([{"a": 1} if i < 500 else {"a": "x"} for i in range(1000)]), {}, show_values=False)
     assert one_row_each(rows.change_rows()) == rows.change_rows()
 
@@ -171,7 +171,7 @@ def test_a_required_field_that_comes_breaks_restore_only() -> None:
 
 @pytest.mark.parametrize("with_it", [49, 99])
 def test_a_field_that_few_values_have_so_far_isnt_called_required(with_it: int) -> None:
-    """An optional one that nearly all values have looks the same until one lacks it."""
+    """An optional field that nearly all values have looks required until one value omits it."""
     old, new = {"a": 1}, {"a": 1, "b": "x"}
     deployed = [new if i % 3 == 0 else old for i in range(60)]  # old and new releases side by side
     for log in ([old] * 900 + [new] * with_it, [old] * 900 + deployed + [new] * (with_it - 20)):
@@ -180,11 +180,13 @@ def test_a_field_that_few_values_have_so_far_isnt_called_required(with_it: int) 
     assert only_change([old] * 900 + [new] * 100).change == "field_added"
 
 
-@pytest.mark.parametrize(("since", "told"), [(300, []), (450, [("$.a", "field_made_required")])])
-def test_what_chance_leaves_out_isnt_over(since: int, told: list[tuple[str, str]]) -> None:
-    """45 of 800 values lack the field, then none: of 300 it happens once in a million, and a fleet asks often."""
+@pytest.mark.parametrize(("since", "expected"), [(300, []), (450, [("$.a", "field_made_required")])])
+def test_an_optional_field_missing_by_chance_is_not_reported_as_ended(
+    since: int, expected: list[tuple[str, str]]
+) -> None:
+    """45 of 800 values omit the field, then none does. In 300 values chance explains that once in 10⁶ fields."""
     before = [never(i) if i % 18 == 9 else always("x")(i) for i in range(810)]
-    assert changes(before[:802] + [always("x")(i) for i in range(since)]) == told
+    assert changes(before[:802] + [always("x")(i) for i in range(since)]) == expected
 
 
 def test_what_comes_and_goes_by_turns_has_not_ended() -> None:
@@ -219,7 +221,7 @@ def test_a_change_deep_inside_is_named_by_its_path_alone() -> None:
     assert changes([old] * 300 + [new] * 300) == [("$.order.items[].sku", "type_changed")]
 
 
-def test_an_object_that_goes_isnt_told_again_for_each_of_its_fields() -> None:
+def test_a_removed_object_is_reported_once_and_not_for_each_of_its_fields() -> None:
     assert changes([{"a": {"b": 1, "c": {"d": 2}}, "e": 1}] * 300 + [{"e": 1}] * 300) == [("$.a", "field_removed")]
 
 
@@ -424,11 +426,11 @@ def test_examples_are_masked_unless_shown() -> None:
     assert {row["enum_values"] for row in report(VALUES, show_values=False).path_rows()} == {None}
 
 
-def test_what_the_warehouse_cant_hold_is_never_an_example() -> None:
+def test_values_that_postgresql_cannot_store_are_never_an_example() -> None:
     assert masked("\0\0a\x1b") == '"··x·"'
     for show_values in (False, True):
-        told = report([{"s": "\0"}, {"s": "\ud800"}] * 300, show_values=show_values)
-        (row,) = [row for row in told.path_rows() if row["path"] == "$.s"]
+        found = report([{"s": "\0"}, {"s": "\ud800"}] * 300, show_values=show_values)
+        (row,) = [row for row in found.path_rows() if row["path"] == "$.s"]
         assert row["enum_values"] is None and row["example"].isprintable() and row["example"].encode()
 
 

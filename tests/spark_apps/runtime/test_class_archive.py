@@ -23,6 +23,6 @@ def test_what_it_is_made_with_runs_without_config_and_warehouse() -> None:
 @pytest.mark.parametrize("compiled_well", [False, True])
 def test_what_is_compiled_well_has_both_compilers(compiled_well: bool) -> None:
     flags = [*driver_java_options(compiled_well=compiled_well).split(), "-XX:+PrintFlagsFinal", "-version"]
-    told = subprocess.run([java(), *flags], capture_output=True, text=True, check=True).stdout
-    stops_at = next(line.split()[3] for line in told.splitlines() if " TieredStopAtLevel " in line)
+    printed = subprocess.run([java(), *flags], capture_output=True, text=True, check=True).stdout
+    stops_at = next(line.split()[3] for line in printed.splitlines() if " TieredStopAtLevel " in line)
     assert stops_at == ("4" if compiled_well else "1")

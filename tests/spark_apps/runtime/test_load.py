@@ -139,17 +139,17 @@ def test_what_was_asked_too_late_replaces_nothing_that_was_asked_in_time(
         frames = {"metrics.topic_hourly": topics(spark, *rows)}
         replace_hour(warehouse, APP, HOUR, frames, spark.createDataFrame(coverage, kind), datetime.now(UTC))
 
-    def told() -> list[Any]:
+    def coverage_rows() -> list[Any]:
         with warehouse.connect() as connection:
             query = "select source, status, message, (select count(*) from metrics.topic_hourly) from detect.coverage"
             return sorted(map(tuple, connection.execute(sa.text(query))))
 
     run(late)
-    assert told() == [("commits", "answered", None, 0), ("topics", "missing", gap, 0)]
+    assert coverage_rows() == [("commits", "answered", None, 0), ("topics", "missing", gap, 0)]
     run(in_time, ("a", 1, 1.0))
-    assert told() == [("commits", "refused", "it is down", 1), ("topics", "answered", None, 1)]
+    assert coverage_rows() == [("commits", "refused", "it is down", 1), ("topics", "answered", None, 1)]
     run(late)
-    assert told() == [("commits", "answered", None, 1), ("topics", "answered", None, 1)]
+    assert coverage_rows() == [("commits", "answered", None, 1), ("topics", "answered", None, 1)]
 
 
 def test_rows_that_contradict_each_other_load_nothing(spark: SparkSession, warehouse: sa.Engine) -> None:
@@ -160,7 +160,7 @@ def test_rows_that_contradict_each_other_load_nothing(spark: SparkSession, wareh
     assert staging_tables(warehouse) == 0
 
 
-def test_a_frame_with_other_columns_is_told_by_name(spark: SparkSession, warehouse: sa.Engine) -> None:
+def test_an_unknown_column_of_a_frame_is_named_in_the_error(spark: SparkSession, warehouse: sa.Engine) -> None:
     with pytest.raises(StreamwardenError, match=r"metrics\.topic_hourly: frame and table differ in columns colour"):
         load(warehouse, topics(spark, ("a", 1, 1.0)).selectExpr("*", "1 as colour"))
 
@@ -228,7 +228,7 @@ def test_a_load_that_fails_early_lets_the_next_one_in(spark: SparkSession, wareh
 def test_a_killed_load_leaves_nothing_and_can_be_repeated(
     spark: SparkSession, warehouse: sa.Engine, warehouse_url: str, tmp_path: Path, project_root: Path
 ) -> None:
-    """The load is killed with -9 while its tasks write; a repetition gives the whole hour and no rest of the first."""
+    """SIGKILL ends the load while its tasks write. A retry loads the complete hour, without rows of the first try."""
     load(warehouse, topics(spark, ("before", 1, 1.0)))
     job = tmp_path / "killed.py"
     job.write_text(

@@ -1,4 +1,7 @@
-"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs; run as a module it locks the jar anew."""
+"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs.
+
+Run as a module, this file locks the jar (URL and hash) again.
+"""
 
 from __future__ import annotations
 

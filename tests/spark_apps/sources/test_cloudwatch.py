@@ -195,16 +195,16 @@ def test_what_fails_again_and_again_is_left_alone(endpoint: AwsEndpoint) -> None
     assert endpoint.calls["GetMetricData"] <= 2 * (cloudwatch.FAILED_BATCHES + cloudwatch.CALLS_AT_ONCE)
 
 
-def test_what_an_answer_leaves_out_or_adds(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_unexpected_results_of_a_response(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     at = [SPAN.start.timestamp() + 60 * minute for minute in range(3)]
-    told = [
+    results = [
         {"Id": "q0", "Timestamps": at[::-1], "Values": [3.0, 2.0, 1.0]},
         {"Id": "q1"},
         {"Id": "q1", "StatusCode": "Complete", "Label": "again"},
         {"Id": "stranger", "Timestamps": at, "Values": [0.0] * 3},
         {},
     ]
-    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: {"MetricDataResults": told})
+    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: {"MetricDataResults": results})
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(3)], SPAN)
     assert points(answer, volume_id(0)) == {SPAN.start + timedelta(minutes=n): n + 1.0 for n in range(3)}
     assert points(answer, volume_id(1)) == {} and list(gaps(answer)) == [f"{ACCOUNT}/{REGION} {volume_id(2)}"]
@@ -212,15 +212,17 @@ def test_what_an_answer_leaves_out_or_adds(endpoint: AwsEndpoint, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "told",
+    "response",
     [
         {"MetricDataResults": [], "NextToken": "again"},
         {"MetricDataResults": [{"Id": "q0", "Timestamps": [1.0], "Values": [1.0, 2.0]}]},
         {},
     ],
 )
-def test_an_answer_that_is_none(told: dict[str, Any], endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: told)
+def test_an_unreadable_response(
+    response: dict[str, Any], endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: response)
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert "the answer can't be read" in str(gaps(answer)) and points(answer, volume_id(0)) == {}
 

@@ -141,8 +141,8 @@ def test_what_an_answer_leaves_out_is_null(endpoint: AwsEndpoint, monkeypatch: p
         "DescribeInstances": {"Reservations": [{}, {"Instances": [{"InstanceId": "i-0a"}, *kinds]}]},
         "DescribeInstanceTypes": {"InstanceTypes": [{}, {"InstanceType": "m9.x", "EbsInfo": {}}]},
     }
-    for action, told in answers.items():
-        monkeypatch.setitem(HANDLERS, ("ec2", action), lambda *call, told=told: told)
+    for action, answer in answers.items():
+        monkeypatch.setitem(HANDLERS, ("ec2", action), lambda *call, answer=answer: answer)
     (volume,) = read_place(Ec2Volumes, HOME)
     nothing = ("volume_type", "size_gib", "iops", "throughput_mib_s", "state", "multi_attach", "created_at")
     assert volume["volume_id"] == "vol-0a" and [volume[name] for name in nothing] == [None] * 7

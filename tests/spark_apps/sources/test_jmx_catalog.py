@@ -105,19 +105,19 @@ def test_texts_become_labels_and_failed_attributes_are_null() -> None:
     ]
 
 
-@pytest.mark.parametrize("number_of_it", [7, -1, None, "RUNNING"])
-def test_a_state_that_has_no_word_is_unknown(number_of_it: object) -> None:
-    found = {"kafka.streams:type=stream-metrics,client-id=a,process-id=p": {"client-state": number_of_it}}
+@pytest.mark.parametrize("number", [7, -1, None, "RUNNING"])
+def test_an_unknown_client_state_number_is_null(number: object) -> None:
+    found = {"kafka.streams:type=stream-metrics,client-id=a,process-id=p": {"client-state": number}}
     assert list(readings_of(STREAMS, found)) == [("streams_state", {}, None)]
 
 
-def test_an_endless_heap_has_no_maximum() -> None:
+def test_an_unlimited_heap_has_no_maximum() -> None:
     found = {"java.lang:type=Memory": {"HeapMemoryUsage": {"used": 5, "max": -1}, "NonHeapMemoryUsage": None}}
     read = {metric: value for metric, _, value in readings_of(MEMORY, found)}
     assert read == {"heap_used_bytes": 5, "heap_max_bytes": None, "non_heap_used_bytes": None}
 
 
-def test_stores_are_told_apart_by_task_not_by_thread() -> None:
+def test_stores_are_distinguished_by_task_not_by_thread() -> None:
     found = {
         "kafka.streams:type=stream-state-metrics,thread-id=t1,task-id=0_1,rocksdb-state-id=s": {"estimate-num-keys": 4}
     }

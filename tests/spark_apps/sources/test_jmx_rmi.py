@@ -90,11 +90,11 @@ def test_a_real_broker_says_the_same_as_by_jolokia(broker: tuple[Broker, str], a
     by_rmi = {"protocol": "jmx_rmi", "url": address, "user": "reader", "password": "sesame"}
     rows = ask(by_rmi, {"url": running.jolokia_url})
     assert not any(row["gap"] for row in rows)
-    told, expected = last_of(rows, "rmi://"), last_of(rows, "http://")
-    assert told.keys() == expected.keys()
-    steady = [s for s in told if s[0] not in MOVING and "__cluster_metadata" not in s[1]]
-    assert {s: told[s] for s in steady} == {s: expected[s] for s in steady}
-    assert told["messages_in_total", '{"topic": "t"}'] == 500 and told["heap_used_bytes", "{}"] > 1e6
+    by_jmx_rmi, expected = last_of(rows, "rmi://"), last_of(rows, "http://")
+    assert by_jmx_rmi.keys() == expected.keys()
+    steady = [s for s in by_jmx_rmi if s[0] not in MOVING and "__cluster_metadata" not in s[1]]
+    assert {s: by_jmx_rmi[s] for s in steady} == {s: expected[s] for s in steady}
+    assert by_jmx_rmi["messages_in_total", '{"topic": "t"}'] == 500 and by_jmx_rmi["heap_used_bytes", "{}"] > 1e6
     starts = {row["process_started_at"] for row in rows}
     assert max(starts) - min(starts) < timedelta(seconds=2)
 

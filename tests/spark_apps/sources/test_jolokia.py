@@ -53,7 +53,7 @@ def gap_of(rows: list[dict[str, Any]], address: str) -> str | None:
     return gaps.pop() if gaps else None
 
 
-def test_a_good_agent_is_read_in_every_sample_and_what_it_lacks_spoils_nothing(agents: Agents) -> None:
+def test_a_good_agent_is_read_in_every_sample_despite_missing_mbeans(agents: Agents) -> None:
     rows = ask(agents.url("good"))
     assert gap_of(rows, agents.url("good")) is None
     assert agents.asked == ["/good", "/good"]  # one request per sample

@@ -65,7 +65,7 @@ class Fleet:
     cluster: Cluster
     spark: SparkSession
     whole: list[Row]
-    """What the cluster told of its topics and brokers when all lived."""
+    """Topics and brokers that the cluster returned while all brokers were up."""
     dead: list[Broker] = field(default_factory=list)
 
     def kill(self, victim: Broker) -> None:
@@ -217,7 +217,9 @@ def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_eac
     assert sized == {key for key in replicas if key[0] != down and key[1] in ("wide", "narrow")}
 
 
-def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, module_warehouse: sa.Engine) -> None:
+def test_a_dead_broker_is_reported_with_its_offline_and_under_replicated_partitions(
+    fleet: Fleet, module_warehouse: sa.Engine
+) -> None:
     if not fleet.dead:  # this test by itself
         fleet.kill(fleet.leader("narrow", 0))
         time.sleep(15)
@@ -240,9 +242,9 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
         detectors = load_detectors()
         for name in ("broker_down", "partitions_leaderless", "partitions_under_replicated"):
             detector = detectors[name]
-            told = findings(connection, detector, HOUR, Config(), detector.params_in_force(Config()))
-            found |= {f"{name} {finding.about.key}": finding for finding in told}
-            store_findings(connection, told, HOUR, HOUR)
+            of_detector = findings(connection, detector, HOUR, Config(), detector.params_in_force(Config()))
+            found |= {f"{name} {finding.about.key}": finding for finding in of_detector}
+            store_findings(connection, of_detector, HOUR, HOUR)
         causes = {(c.effect, c.cause) for c in weigh(connection, detectors, HOUR) if c.is_accepted}
         transaction.rollback()
     (dead,) = (broker.node_id for broker in fleet.dead)
@@ -250,9 +252,9 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
     assert {f.reason for name, f in found.items() if name.startswith("broker_down")} == {"listed"}
     assert (down.reason, down.metrics["leaderless_partitions"], len(down.affected)) == ("down", 2, 2)
     lost = found["partitions_leaderless cluster:trio"]
-    lacking = found[f"partitions_under_replicated broker:trio/{dead}"]
-    assert (lost.reason, lacking.reason) == ("leaderless", "missing")
-    assert causes == {(effect.fingerprint, down.fingerprint) for effect in (lost, lacking)}
+    under_replicated = found[f"partitions_under_replicated broker:trio/{dead}"]
+    assert (lost.reason, under_replicated.reason) == ("leaderless", "missing")
+    assert causes == {(effect.fingerprint, down.fingerprint) for effect in (lost, under_replicated)}
 
 
 def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet) -> None:
@@ -267,11 +269,13 @@ def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet
     started = time.monotonic()
     dirs = fleet.read(KafkaLogDirs)
     assert time.monotonic() - started < 30
-    told = {row.resource for row in dirs if row.gap and row.resource != "trio reassignments"}  # the controllers' quorum
+    missing = {
+        row.resource for row in dirs if row.gap and row.resource != "trio reassignments"
+    }  # the controllers' quorum
     answered = {row.broker for row in dirs if row.kind == "log_dir"}
     silent = {broker.node_id for broker in fleet.cluster.brokers} - answered
     assert silent >= {broker.node_id for broker in fleet.dead}  # the last, without a quorum, may refuse as well
-    assert "trio log dirs" in told or told == {f"trio broker {broker} log dirs" for broker in silent}
+    assert "trio log dirs" in missing or missing == {f"trio broker {broker} log dirs" for broker in silent}
     started = time.monotonic()
     everything = fleet.read(KafkaOffsets)
     rows = [row for row in everything if row.kind == "log" and row.topic and row.topic != TOPIC]

@@ -42,22 +42,22 @@ def log_dir(sizes: dict[int, int], is_future: bool = False, error_code: int = 0)
     return {"error_code": error_code, "topics": [{"name": "orders", "partitions": partitions}]}
 
 
-def rows_of(client: Any, told: dict[int, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def rows_of(client: Any, log_dirs_by_broker: dict[int, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     moves = Reassignments(CONNECTION, client)
-    for broker, log_dirs in told.items():
+    for broker, log_dirs in log_dirs_by_broker.items():
         moves.note(broker, log_dirs)
     return list(moves.rows())
 
 
 def test_what_is_left_to_copy() -> None:
     moving = {0: ([2, 3, 1], [2, 3]), 1: ([4, 1], [4]), 2: ([2, 4], [2]), 3: ([2, 1], [2]), 4: ([5, 1], [5])}
-    told = {
+    log_dirs_by_broker = {
         1: [log_dir({0: 100, 1: 100}), log_dir({3: 100, 4: 100, 9: 1000})],
         2: [log_dir({0: 60, 2: 7, 3: 101}), log_dir({0: 100}, is_future=True)],
         3: [log_dir({})],
         4: [log_dir({}), log_dir({}, error_code=56)],
     }
-    rows = rows_of(Client(moving), told)
+    rows = rows_of(Client(moving), log_dirs_by_broker)
     found = {row["partition"]: row for row in rows if row["kind"] == "reassignment"}
     assert {
         partition: (row["partition_bytes"], row["copied_bytes"], row["left_bytes"]) for partition, row in found.items()
@@ -90,7 +90,7 @@ def test_a_broker_that_tells_no_throttles_is_a_gap_and_one_that_did_not_answer_i
         ),
     ],
 )
-def test_what_is_not_told_is_a_gap_and_not_none(error: KafkaError, said: str) -> None:
+def test_a_refused_request_is_missing_data_and_not_zero(error: KafkaError, said: str) -> None:
     refused, broker = rows_of(Client(error), {1: [log_dir({0: 5})]})
     assert refused == {"cluster": "c", "resource": "c reassignments", "gap": f"refused: cluster 'c' {said}."}
     assert (broker["broker"], broker["adding_replicas"]) == (1, None)

@@ -67,9 +67,9 @@ def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> I
         def gather(*hours_before: int) -> Finding:
             sources = {}
             for source in (KafkaTopics, KafkaLogDirs):
-                told = [row.asDict(recursive=True) for row in read_clusters(spark, source, ["trio"]).collect()]
-                assert not [row["gap"] for row in told if row["gap"]]
-                sources[source.name()] = rows_frame(spark, told, source({}).schema())
+                rows = [row.asDict(recursive=True) for row in read_clusters(spark, source, ["trio"]).collect()]
+                assert not [row["gap"] for row in rows if row["gap"]]
+                sources[source.name()] = rows_frame(spark, rows, source({}).schema())
             for unasked in (KafkaGroups, KafkaOffsets):
                 sources[unasked.name()] = rows_frame(spark, [], unasked({}).schema())
             for table, frame in {

@@ -144,9 +144,9 @@ def gaps(rows: list[Row]) -> dict[str, str]:
 
 
 def test_topics(read: Read) -> None:
-    told = read(KafkaTopics, "watched")
-    assert [(row.broker, row.host, row.rack) for row in told if row.broker] == [(1, "127.0.0.1", "eu-central-1a")]
-    rows = {row.topic: row for row in told}
+    read_rows = read(KafkaTopics, "watched")
+    assert [(row.broker, row.host, row.rack) for row in read_rows if row.broker] == [(1, "127.0.0.1", "eu-central-1a")]
+    rows = {row.topic: row for row in read_rows}
     orders = rows["orders"]
     assert [(p.partition, p.leader, p.replicas, p.isr) for p in orders.partitions] == [
         (i, 1, [1], [1]) for i in range(3)
@@ -301,9 +301,9 @@ def test_what_the_hour_before_tells_is_not_asked(read: Read, warehouse: sa.Engin
     known = [
         # Ended where it ends now: nothing came in since, but a transaction that was open then may be over.
         {"partition": 0, "end": 100, "last": 7, "stable": 40, "at": begin},
-        # It has got records: its own ends are asked for.
+        # Records were appended: its offsets are read from the broker.
         {"partition": 1, "end": 50, "last": 9, "stable": 50, "at": begin},
-        # It was longer: somebody made the topic anew.
+        # Its stored end offset is higher: the topic was recreated.
         {"partition": 2, "end": 3000, "last": 1000, "stable": 3000, "at": begin},
     ]
     insert = sa.text("""
@@ -315,9 +315,9 @@ def test_what_the_hour_before_tells_is_not_asked(read: Read, warehouse: sa.Engin
     ensure_day(warehouse, soon.date())
     with warehouse.begin() as connection:
         connection.execute(insert, [row | {"hour": begin - HOUR} for row in known])
-    told = _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))
+    offsets = _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))
     asked = _orders(read(KafkaOffsets, "watched"))
-    assert told == asked | {0: (0, 100, 100, 7, 100, 100), 1: (0, 100, 100, 9, 100, 100)}
+    assert offsets == asked | {0: (0, 100, 100, 7, 100, 100), 1: (0, 100, 100, 9, 100, 100)}
     assert asked == dict.fromkeys(range(3), (0, 100, 100, 100, 100, 100))
     with warehouse.begin() as connection:  # read before that hour was over: where it ended then nobody knew
         connection.execute(insert, [known[1] | {"hour": begin - HOUR, "at": soon}])

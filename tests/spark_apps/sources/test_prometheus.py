@@ -75,13 +75,15 @@ def gap_of(rows: list[dict[str, Any]], address: str) -> str | None:
     return gaps.pop() if gaps else None
 
 
-def told_by(page: str, role: Any = "broker") -> dict[tuple[str, str], float | None]:
+def values_of(page: str, role: Any = "broker") -> dict[tuple[str, str], float | None]:
     """(metric, labels) → value of a page's last sample."""
     names = names_of(role, 1, 2)
     found = list(readings_of(names, series_of(page.encode(), names)))
-    told = {(metric, ",".join(f"{k}={v}" for k, v in sorted(labels.items()))): value for metric, labels, value in found}
-    assert len(told) == len(found), "a series was told twice"
-    return told
+    values = {
+        (metric, ",".join(f"{k}={v}" for k, v in sorted(labels.items()))): value for metric, labels, value in found
+    }
+    assert len(values) == len(found), "a series was exposed twice"
+    return values
 
 
 def test_a_page_is_read_in_every_sample(agents: Agents) -> None:
@@ -134,7 +136,7 @@ def test_syntax_that_pages_may_have() -> None:
         'process_open_fds 1 # {trace="x"} 1\n'
         "# EOF\n"
     )
-    assert told_by(page) == {
+    assert values_of(page) == {
         ("log_bytes", "topic=a b,c}"): 7,
         ("log_bytes", 'topic=q"u\\o\nte'): 8,
         ("open_file_descriptors", ""): 1,
@@ -153,7 +155,7 @@ kafka_network_requestmetrics_totaltimems_count{request="Produce"} 3
 kafka_log_logflushstats_logflushrateandtimems{quantile="0.95"} 12
 kafka_server_replicamanager_underreplicatedpartitions 2
 """
-    assert told_by(page) == {
+    assert values_of(page) == {
         ("bytes_in_total", ""): 700,
         ("bytes_in_total", "topic=a"): 300,
         ("log_bytes", "topic=a"): 5,
@@ -177,7 +179,7 @@ kafka_consumer_consumer_fetch_manager_metrics_records_consumed_total{client_id="
 kafka_consumer_consumer_fetch_manager_metrics_records_consumed{client_id="c",topic="t"} 40
 kafka_consumer_consumer_fetch_manager_metrics_records_lag{client_id="c",topic="t",partition="0"} 5
 """
-    assert told_by(page, "app") == {
+    assert values_of(page, "app") == {
         ("producer_batch_mean_bytes", "client=p"): 512.5,
         ("consumer_records_total", "client=c"): 60,
         ("consumer_topic_records_total", "client=c,topic=t"): 40,
@@ -216,7 +218,7 @@ hikaricp_connections_active{pool="HikariPool-1"} 10
 hikaricp_connections_pending{pool="HikariPool-1"} 3
 hikaricp_connections_max{pool="HikariPool-1"} 20
 """
-    assert told_by(page, "app") == {
+    assert values_of(page, "app") == {
         ("heap_used_bytes", ""): 30,
         ("non_heap_used_bytes", ""): 7,
         ("heap_max_bytes", ""): 1000,
@@ -248,7 +250,7 @@ container_cpu_cfs_throttled_periods_total{pod="orders-0",container="orders"} 150
 container_cpu_cfs_periods_total{pod="orders-0"} 900
 process_cpu_seconds_total{pod="orders-0",container="orders"} 5
 """
-    assert told_by(page, "app") == {
+    assert values_of(page, "app") == {
         ("cpu_periods_total", ""): 600,
         ("throttled_periods_total", ""): 150,
         ("cpu_seconds_total", ""): 5,
@@ -262,17 +264,20 @@ jvm_memory_bytes_used{area="nonheap",} 12
 process_cpu_seconds_total 5
 java_lang_OperatingSystem_ProcessCpuTime 4.0E9
 """
-    told = told_by(page, "app")
-    assert told == {("heap_used_bytes", ""): 10, ("non_heap_used_bytes", ""): 12, ("cpu_seconds_total", ""): 4}
+    assert values_of(page, "app") == {
+        ("heap_used_bytes", ""): 10,
+        ("non_heap_used_bytes", ""): 12,
+        ("cpu_seconds_total", ""): 4,
+    }
 
 
 def test_a_machine_by_node_exporter(agents: Agents) -> None:
-    told = told_by(node_page(), "node")
-    assert told["physical_memory_bytes", ""] == 8 * 2**30 and told["available_memory_bytes", ""] == 2 * 2**30
-    assert told["machine_cpu_seconds_total", "mode=idle"] == 1500  # of all processors
-    assert told["disk_read_bytes_total", "device=nvme1n1"] == 1e9 and told["load_1m", ""] == 1.25
-    assert told["file_system_bytes", "device=/dev/root,fstype=ext4,mountpoint=/"] == 8 * 2**30
-    assert told["file_system_read_only", "device=/dev/root,fstype=ext4,mountpoint=/"] == 1
+    values = values_of(node_page(), "node")
+    assert values["physical_memory_bytes", ""] == 8 * 2**30 and values["available_memory_bytes", ""] == 2 * 2**30
+    assert values["machine_cpu_seconds_total", "mode=idle"] == 1500  # of all processors
+    assert values["disk_read_bytes_total", "device=nvme1n1"] == 1e9 and values["load_1m", ""] == 1.25
+    assert values["file_system_bytes", "device=/dev/root,fstype=ext4,mountpoint=/"] == 8 * 2**30
+    assert values["file_system_read_only", "device=/dev/root,fstype=ext4,mountpoint=/"] == 1
     rows = ask(agents.serve(node_page()), role="node")
     assert {row["process_started_at"].timestamp() for row in rows} == {BOOTED_AT}  # not the exporter's own start
     (gap,) = (row["gap"] for row in ask(agents.url("good"), role="node"))
@@ -290,7 +295,7 @@ def test_a_wanted_line_that_is_cut_spoils_the_page() -> None:
         list(series_of(b'x 1\nkafka_log_log_size{topic="a\nkafka_log_log_size{topic="b"} 1\n', names))
 
 
-def test_the_start_is_told_by_our_clock() -> None:
+def test_the_start_time_is_converted_to_our_clock() -> None:
     at = datetime(2026, 1, 5, 10, tzinfo=UTC)
     ago = (at - timedelta(hours=1)).timestamp()
     assert _started_at(at, at + timedelta(seconds=1), ago, None) == at - timedelta(hours=1)
@@ -331,8 +336,8 @@ def last_of(rows: list[dict[str, Any]], address: str) -> dict[tuple[str, str], f
 
 
 RESIDENT = ("resident_bytes", "{}")
-"""No MBean has it."""
-RULES_LACK = {
+"""No MBean exposes this metric."""
+MISSING_IN_RULES = {
     "client_connections",
     "log_flush_ms_total",
     "request_ms_total",
@@ -345,8 +350,8 @@ RULES_LACK = {
 
 @pytest.mark.rare
 @pytest.mark.slow
-@pytest.mark.parametrize(("config", "lacking"), [(WITHOUT_RULES, set()), (KAFKA_RULES, RULES_LACK)])
-def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, lacking: set[str]) -> None:
+@pytest.mark.parametrize(("config", "missing"), [(WITHOUT_RULES, set()), (KAFKA_RULES, MISSING_IN_RULES)])
+def test_a_real_broker_exposes_the_same_values_as_over_jolokia(tmp_path: Path, config: str, missing: set[str]) -> None:
     with in_jvms_started_here(tmp_path, config) as exporter:
         broker = Broker(tmp_path / "broker").start()
     try:
@@ -362,12 +367,12 @@ def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, 
         broker.stop()
 
     by_jolokia, by_exporter = last_of(rows, broker.jolokia_url), last_of(rows, exporter)
-    assert by_exporter.keys() - {RESIDENT} == {series for series in by_jolokia if series[0] not in lacking}
+    assert by_exporter.keys() - {RESIDENT} == {series for series in by_jolokia if series[0] not in missing}
     moving = {"heap_used_bytes", "non_heap_used_bytes", "cpu_seconds_total", "open_file_descriptors"}
     moving |= {metric for metric in METRICS if metric.startswith("log_flush")}  # the metadata log's, too
     moving |= {"request_handler_idle_ratio", "cleaner_last_run_seconds"}
-    told_by_both = by_exporter.keys() & by_jolokia.keys()
-    steady = [s for s in told_by_both if s[0] not in moving and "__cluster_metadata" not in s[1]]
+    in_both = by_exporter.keys() & by_jolokia.keys()
+    steady = [s for s in in_both if s[0] not in moving and "__cluster_metadata" not in s[1]]
     assert {s: by_exporter[s] for s in steady} == pytest.approx({s: by_jolokia[s] for s in steady})
     assert by_exporter["messages_in_total", '{"topic": "t"}'] == 500
     assert '{"broker_id": "1"}' in {row["labels"] for row in rows if row["metric"] == "broker_info"}

@@ -17,8 +17,8 @@ def ssp(stream: str, partition: int, offset: str | None) -> dict[str, dict[str, 
     return {name: {"system": "kafka", "stream": stream, "partition": str(partition), "offset": offset}}
 
 
-def value(told: Any) -> bytes:
-    return json.dumps(told).encode()
+def value(checkpoint: Any) -> bytes:
+    return json.dumps(checkpoint).encode()
 
 
 V1 = ssp("orders", 0, "59") | ssp("clicks", 3, "0")
@@ -55,10 +55,10 @@ def test_what_a_checkpoint_says(raw: bytes | None, expected: list[tuple[str, int
 
 
 class Record:
-    """What is asked of a record."""
+    """The methods of a Kafka record that the code under test calls."""
 
-    def __init__(self, offset: int, key: bytes, told: Mapping[str, Any]) -> None:
-        self._offset, self._key, self._value = offset, key, value(told)
+    def __init__(self, offset: int, key: bytes, checkpoint: Mapping[str, Any]) -> None:
+        self._offset, self._key, self._value = offset, key, value(checkpoint)
 
     def offset(self) -> int:
         return self._offset

@@ -33,10 +33,10 @@ def served() -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
 def read(served: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Rows and gaps (by resource) of a registry that behaves like this."""
 
-    def rows(behaviour: str, url: str = "", **told: Any) -> tuple[Rows, dict[str, str]]:
+    def rows(behaviour: str, url: str = "", **settings: Any) -> tuple[Rows, dict[str, str]]:
         file = tmp_path / f"{behaviour}.yaml"
-        told |= {"url": url or f"{served[0]}/{behaviour}"}
-        cluster = {"name": "shop", "bootstrap_servers": "127.0.0.1:1", "schema_registry": told}
+        settings |= {"url": url or f"{served[0]}/{behaviour}"}
+        cluster = {"name": "shop", "bootstrap_servers": "127.0.0.1:1", "schema_registry": settings}
         file.write_text(yaml.safe_dump({"kafka": [cluster]}))
         monkeypatch.setenv(CONFIG_ENV, str(file))
         source = SchemaRegistry({"clusters": '["shop"]'})
