@@ -1,11 +1,11 @@
-"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none]`: simulates fleets, judges
-them with the product's own code and prints how well its detectors did; exit code 1 when a goal is missed.
+"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none]`: simulates fleets,
+evaluates them with the product's own code, and prints the scores of its detectors. Exit code 1: a goal is missed.
 
-A part is a subject: a fleet with all that may happen to it, and one score or one for each detector that judges it.
-With FAULTS=none there is only what looks like a fault of the rule that is scored.
+A part is a simulated fleet with its faults and decoys, and one score, or one per detector that evaluates it.
+With FAULTS=none the fleet has decoys only: what looks like a fault to the detector that is scored.
 
-Seeds are drawn anew each time unless they are named: rules mustn't grow up with them. Each wrong answer is listed with
-the command that shows it again.
+Seeds are drawn at random unless they are named, so that detectors are not fitted to fixed seeds. Each wrong verdict is
+listed with the command that reproduces it.
 """
 
 from __future__ import annotations

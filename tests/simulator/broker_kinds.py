@@ -67,7 +67,7 @@ def files_of_a_million(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def files_without_limit(fleet: Fleet, cluster: Cluster) -> None:
-    """JMX tells no limit; of another broker it says that there is none."""
+    """JMX exposes no limit for one broker, and an unlimited one for another."""
     cluster.gauges["max_file_descriptors"][0] = np.nan
     cluster.gauges["max_file_descriptors"][1] = 2.0**63 - 1
 
@@ -410,7 +410,7 @@ def hold(cluster: Cluster, partitions: float) -> None:
     for n in range(max(extra, 0)):
         topic.replicas.append([(n + r) % cluster.brokers for r in range(len(topic.replicas[0]))])
     topic.settle()
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
 
 
 def many_and_calm(fleet: Fleet, cluster: Cluster) -> None:
@@ -523,7 +523,7 @@ def replicas_lack_for_hours(fleet: Fleet, cluster: Cluster) -> None:
 
 def refused_without_a_reason(fleet: Fleet, cluster: Cluster) -> None:
     """Its exporter has no figures by error."""
-    cluster.tells_errors = False
+    cluster.reports_errors = False
     refuse(cluster, "INVALID_TIMESTAMP", since(cluster), cluster.chance.uniform(0.002, 0.1))
     fleet.fault(REFUSED, cluster, None, "warning")
 
@@ -539,7 +539,7 @@ def rights_are_tried(fleet: Fleet, cluster: Cluster) -> None:
     refuse(cluster, "TOPIC_AUTHORIZATION_FAILED", since(cluster), cluster.chance.uniform(0.005, 0.1))
 
 
-def replicas_lacked_for_minutes(fleet: Fleet, cluster: Cluster) -> None:
+def replicas_out_of_sync_for_minutes(fleet: Fleet, cluster: Cluster) -> None:
     """In this hour only, or in the one before."""
     hour = NOW - int(cluster.chance.integers(0, 2))
     refuse(cluster, "NOT_ENOUGH_REPLICAS", slice(hour, hour + 1), cluster.chance.uniform(0.005, 0.1))
@@ -613,8 +613,8 @@ def cleaner_came_back(fleet: Fleet, cluster: Cluster) -> None:
     cluster.restart(broker, cluster.chance.uniform(1.05, 1.4))
 
 
-def cleaner_untold(fleet: Fleet, cluster: Cluster) -> None:
-    """Its beans aren't exposed."""
+def cleaner_metrics_not_exposed(fleet: Fleet, cluster: Cluster) -> None:
+    """The MBeans of the log cleaner are not exposed."""
     for name in ("dead_cleaner_threads", "uncleanable_partitions", "cleaner_last_run_seconds"):
         cluster.gauges[name][:] = np.nan
 
@@ -627,7 +627,7 @@ def healthy(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rolling_upgrade(fleet: Fleet, cluster: Cluster) -> None:
-    """Under way: one broker after the other was started anew, the last some minutes ago."""
+    """A rolling upgrade: the brokers were restarted one after the other, the last some minutes ago."""
     for broker in range(cluster.brokers):
         cluster.restart(broker, 0.1 + 0.25 * broker)
         files_to(cluster, broker, 0.3, slice(NOW, None))

@@ -85,11 +85,11 @@ FAULTS: tuple[Make, ...] = (
     c.producer_grew_yesterday,
     c.nearly_full,
     c.slowly_full,
-    c.memory_lacks,
-    c.memory_lacks_and_disks_are_busy,
-    c.memory_lacks_by_day,
-    c.memory_lacks_beside_a_batch,
-    c.memory_lacks_and_nodes_tell,
+    c.page_cache_too_small,
+    c.page_cache_too_small_and_disks_busy,
+    c.page_cache_too_small_by_day,
+    c.page_cache_too_small_during_a_batch,
+    c.page_cache_too_small_by_node_exporter,
     *m.FAULTS,
 )
 DECOYS: tuple[Make, ...] = (
@@ -124,7 +124,7 @@ DECOYS: tuple[Make, ...] = (
     b.controllers_elsewhere,
     b.leaders_move,
     b.rights_are_tried,
-    b.replicas_lacked_for_minutes,
+    b.replicas_out_of_sync_for_minutes,
     b.restarts_for_two_hours,
     b.somebody_tries,
     b.one_of_thousands,
@@ -132,7 +132,7 @@ DECOYS: tuple[Make, ...] = (
     b.cleaner_has_much_to_do,
     b.nothing_is_compacted,
     b.cleaner_came_back,
-    b.cleaner_untold,
+    b.cleaner_metrics_not_exposed,
     *k.DECOYS,
     r.many_requests_at_ease,
     r.busy_with_something_else,
@@ -155,7 +155,7 @@ DECOYS: tuple[Make, ...] = (
     c.moved_in,
     c.young_disk,
     c.rises_on_weekdays,
-    c.sizes_untold,
+    c.disk_sizes_not_reported,
     c.traffic_rose,
     c.backfill_each_night,
     c.batch_each_night,
@@ -164,7 +164,7 @@ DECOYS: tuple[Make, ...] = (
     c.replicas_read,
     c.moves_read,
     c.rogues_read,
-    c.little_is_read_as_nodes_tell,
+    c.little_is_read_by_node_exporter,
     c.two_cold_days,
     c.little_is_read,
     c.disks_of_the_machine,
@@ -224,13 +224,13 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
 
 
 def _claim_shortages(fleet: Fleet, result: Score, verdicts: list[Verdict]) -> None:
-    """Whether what a broker was short of before it went is told, and nothing else."""
+    """Scores whether the finding names exactly the resources that a broker ran out of before it went down."""
     said = {verdict.resource_name: verdict for verdict in verdicts if verdict.status == "firing"}
     for fault in fleet.truth[DOWN].faults:
         if verdict := said.get(fault.resource_name):
             output = {name for name in SHORTAGES if verdict.metrics.get(name)}
             wrong = ", ".join(output ^ fleet.shortages.get(fault.resource_name, set()))
-            result.claim("says what it was short of", fault, verdict, wrong or None)
+            result.claim("names exhausted resources", fault, verdict, wrong or None)
 
 
 def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> tuple[Score, list[Verdict]]:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.cluster_fleet import COLD, DISK, DOWN, FILES, LACKING, LEADERLESS, UNEVEN, Fleet, a_broker, since
+from tests.simulator.cluster_fleet import (
+    COLD,
+    DISK,
+    DOWN,
+    FILES,
+    LEADERLESS,
+    UNDER_REPLICATED,
+    UNEVEN,
+    Fleet,
+    a_broker,
+    since,
+)
 from tests.simulator.clusters import GIB, NOW, PAST, Cluster, Topic, drift
 from tests.simulator.scenario import JUDGED
 
@@ -13,11 +24,11 @@ from tests.simulator.scenario import JUDGED
 
 
 def goes_down(cluster: Cluster, broker: int) -> None:
-    """Nobody hears of it; its peers lead what it led."""
+    """The broker does not respond, and its peers lead its partitions."""
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
     cluster.drop_from_isr(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def broker_down(fleet: Fleet, cluster: Cluster) -> None:
@@ -31,11 +42,11 @@ def is_lost(fleet: Fleet, cluster: Cluster, broker: int, reason: str, *shortages
     goes_down(cluster, broker)
     fleet.fault(DOWN, cluster, broker, reason)
     fleet.shortages[cluster.broker(broker)] = {*shortages}
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 STATES = ("stopping", "stopped", "shutting-down", "terminated", None)
-"""EC2 tells one that was terminated for about an hour."""
+"""EC2 reports a terminated instance for about an hour."""
 
 
 def its_machine_is_gone(fleet: Fleet, cluster: Cluster) -> None:
@@ -46,17 +57,17 @@ def its_machine_is_gone(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def its_machine_is_gone_while_peers_restart(fleet: Fleet, cluster: Cluster) -> None:
-    """Whoever restarts brokers doesn't stop machines; that replicas lack may be taken for the restart's."""
+    """A rolling restart stops no instances. Under-replicated partitions may be attributed to the restart."""
     broker = a_broker(cluster)
     cluster.machines[broker] = "stopped"
     goes_down(cluster, broker)
     cluster.restart((broker + 1) % cluster.brokers, cluster.chance.uniform(0.1, 0.8))
     fleet.fault(DOWN, cluster, broker, "instance_gone")
-    fleet.unclear(LACKING, cluster, broker)
+    fleet.unclear(UNDER_REPLICATED, cluster, broker)
 
 
 def its_region_is_not_read(fleet: Fleet, cluster: Cluster) -> None:
-    """EC2 tells nothing of it in this hour, and all of other regions: the machine may run."""
+    """EC2 of this region was not read in this hour, other regions were: the instance may be running."""
     cluster.region, cluster.is_region_read = "eu-south-1", False
     is_lost(fleet, cluster, a_broker(cluster), "down")
 
@@ -108,7 +119,7 @@ def its_credits_were_spent(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def down_after_it_had_been_short(fleet: Fleet, cluster: Cluster) -> None:
-    """Of everything, until it was mended some hours ago."""
+    """Short of every resource, until that was fixed some hours ago."""
     broker = a_broker(cluster)
     hours = slice(NOW - int(cluster.chance.integers(12, 24)), NOW - int(cluster.chance.integers(2, 10)))
     fill_heap(cluster, broker, hours)
@@ -137,26 +148,26 @@ def two_down(fleet: Fleet, cluster: Cluster) -> None:
     for each in (broker, other):
         goes_down(cluster, each)
         fleet.fault(DOWN, cluster, each, "down")
-        fleet.fault(LACKING, cluster, each, "critical")
+        fleet.fault(UNDER_REPLICATED, cluster, each, "critical")
 
 
 def cannot_keep_up(fleet: Fleet, cluster: Cluster) -> None:
-    """It lives, and some of its replicas fall out; that others lead what it led may be told as well."""
+    """The broker is up, and some of its replicas leave the ISR. A finding on the moved leaders is right too."""
     broker = a_broker(cluster)
     count = int(cluster.chance.integers(1, len(cluster.topics)))
     cluster.drop_from_isr(broker, [t for t in cluster.topics if any(broker in r for r in t.replicas)][:count])
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     fleet.unclear(UNEVEN, cluster)
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 def metadata_refused(fleet: Fleet, cluster: Cluster) -> None:
-    """Only JMX tells: who leads partitions that lack replicas."""
+    """Metadata is refused: only JMX reports the leaders of under-replicated partitions."""
     goes_down(cluster, a_broker(cluster))
-    cluster.tells_metadata = False
+    cluster.returns_metadata = False
     for broker in range(cluster.brokers):
         if cluster.answers[broker, NOW] and cluster.gauges["under_replicated_partitions"][broker, NOW] > 0:
-            fleet.fault(LACKING, cluster, broker, "warning")
+            fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
@@ -164,9 +175,9 @@ def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
     broker = a_broker(cluster)
     goes_down(cluster, broker)
     fleet.fault(DOWN, cluster, broker, "down")
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
     for other in range(cluster.brokers):
-        fleet.unclear(LACKING, cluster, other)
+        fleet.unclear(UNDER_REPLICATED, cluster, other)
 
 
 def reassigned(cluster: Cluster, part: float) -> None:
@@ -176,7 +187,7 @@ def reassigned(cluster: Cluster, part: float) -> None:
         free = [broker for broker in range(cluster.brokers) if broker not in replicas]
         if free and n < part * len(topic.replicas):
             replicas.append(free[n % len(free)])
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def replicas_added(fleet: Fleet, cluster: Cluster) -> None:
@@ -194,7 +205,7 @@ def just_started(fleet: Fleet, cluster: Cluster) -> None:
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.05, 0.22))
     cluster.drop_from_isr(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def rolls(fleet: Fleet, cluster: Cluster) -> None:
@@ -209,10 +220,10 @@ def back_between_samples(fleet: Fleet, cluster: Cluster) -> None:
     """Replicas that fell out when the metadata were read, and were back in a later sample."""
     broker = a_broker(cluster)
     cluster.drop_from_isr(broker, cluster.topics[:1])
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     for other in range(cluster.brokers):
-        lacking = float(cluster.gauges["under_replicated_partitions"][other, NOW])
-        cluster.own_samples[other, "under_replicated_partitions"] = (0.0, lacking, lacking)
+        count = float(cluster.gauges["under_replicated_partitions"][other, NOW])
+        cluster.own_samples[other, "under_replicated_partitions"] = (0.0, count, count)
 
 
 # Brokers
@@ -225,7 +236,7 @@ def taken_out(fleet: Fleet, cluster: Cluster) -> None:
         topic.replicas = [[r for r in replicas if r != broker] or [0] for replicas in topic.replicas]
         topic.configs["min.insync.replicas"] = "1"
         topic.settle()
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
     cluster.machines[broker] = "terminated"
@@ -238,13 +249,13 @@ def comes_up(fleet: Fleet, cluster: Cluster) -> None:
     cluster.restart(broker, cluster.chance.uniform(0.02, 0.2))
     cluster.drop_from_isr(broker)
     cluster.unlisted.add(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
-    """Our own network: no JVM of the cluster answers, and nobody tells the metadata."""
+    """Our own network fails: no JVM of the cluster responds, and no broker returns metadata."""
     cluster.answers[:, NOW] = False
-    cluster.tells_metadata = False
+    cluster.returns_metadata = False
 
 
 def most_out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
@@ -261,14 +272,14 @@ def single_replica_down(fleet: Fleet, cluster: Cluster) -> None:
     topic.replicas = [[replicas[0]] for replicas in topic.replicas]
     topic.configs["min.insync.replicas"] = "1"
     topic.settle()
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
     goes_down(cluster, broker)
     for n, leader in enumerate(topic.leaders):
         if leader is None:
             topic.isr[n] = list(topic.replicas[n])
     fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LEADERLESS, cluster, None, "critical")
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
@@ -281,11 +292,11 @@ def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
         cluster.drop_from_isr(broker, [other])
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LEADERLESS, cluster, None, "critical")
     for other_broker in range(cluster.brokers):
-        fleet.unclear(LACKING, cluster, other_broker)
+        fleet.unclear(UNDER_REPLICATED, cluster, other_broker)
 
 
 def a_listener_is_lost(fleet: Fleet, cluster: Cluster) -> None:
@@ -303,10 +314,10 @@ def elected_uncleanly(fleet: Fleet, cluster: Cluster) -> None:
     topic = cluster.topics[0]
     chosen = [n for n, replicas in enumerate(topic.replicas) if len(replicas) > 1]
     for n in chosen:
-        topic.lacked[n] = topic.replicas[n][1:]
+        topic.out_of_sync_before[n] = topic.replicas[n][1:]
         topic.leaders[n] = topic.replicas[n][1]
     cluster.unclean_elections = (int(cluster.chance.integers(0, 9)), len(chosen))
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     fleet.unclear(UNEVEN, cluster)
     fleet.fault(LEADERLESS, cluster, None, "warning")
 
@@ -315,7 +326,7 @@ def elected_uncleanly_before(fleet: Fleet, cluster: Cluster) -> None:
     """Days ago; a broker that fell out an hour ago leads now, after it had caught up."""
     topic = cluster.topics[0]
     for n, replicas in enumerate(topic.replicas):
-        topic.lacked[n] = replicas[:1]
+        topic.out_of_sync_before[n] = replicas[:1]
     cluster.unclean_elections = (int(cluster.chance.integers(1, 99)), 0)
 
 
@@ -333,7 +344,7 @@ def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def fault_of_disk(fleet: Fleet, cluster: Cluster, broker: int, *severities: str) -> None:
-    """Its peers hold less: that may be told as well."""
+    """The peers of the broker hold less, so a finding on imbalance is right too."""
     fleet.fault(DISK, cluster, broker, *severities)
     fleet.unclear(UNEVEN, cluster)
 
@@ -414,7 +425,7 @@ def saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def moved_in(fleet: Fleet, cluster: Cluster) -> None:
-    """A reassignment brings it a fifth of its disk, and ends; that it holds more than its peers may be told."""
+    """A finished reassignment filled a fifth of the disk. A finding on imbalance is right too."""
     fleet.unclear(UNEVEN, cluster)
     broker, hours = a_broker(cluster), int(cluster.chance.integers(4, 16))
     ago = int(cluster.chance.integers(0, 40))
@@ -443,9 +454,9 @@ def rises_on_weekdays(fleet: Fleet, cluster: Cluster) -> None:
         cluster.used_bytes[broker] = cluster.chance.uniform(0.5, 0.78) * cluster.disk_bytes * held / held.max()
 
 
-def sizes_untold(fleet: Fleet, cluster: Cluster) -> None:
-    """Older than Kafka 3.3."""
-    cluster.tells_disks = False
+def disk_sizes_not_reported(fleet: Fleet, cluster: Cluster) -> None:
+    """Before Kafka 3.3 brokers do not report the sizes of their disks."""
+    cluster.reports_disk_sizes = False
 
 
 def traffic_rose(fleet: Fleet, cluster: Cluster) -> None:
@@ -473,35 +484,35 @@ def hours_of(days: int, first: int, count: int) -> np.ndarray:
     return np.concatenate([NOW - 24 * day - first + np.arange(count) for day in range(days)])
 
 
-def memory_lacks(fleet: Fleet, cluster: Cluster) -> None:
-    """Readers are minutes behind, and the page cache holds less."""
+def page_cache_too_small(fleet: Fleet, cluster: Cluster) -> None:
+    """Consumers are minutes behind, and the page cache holds less than that."""
     days = int(cluster.chance.choice([4, 6, 10]))
     read_cold(cluster, np.arange(NOW - days * 24, NOW + 1), cluster.chance.uniform(0.14, 0.5))
     fleet.fault(COLD, cluster, None, "info")
 
 
-def memory_lacks_and_disks_are_busy(fleet: Fleet, cluster: Cluster) -> None:
+def page_cache_too_small_and_disks_busy(fleet: Fleet, cluster: Cluster) -> None:
     read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.7))
     cluster.busy_ratio = cluster.chance.uniform(0.66, 0.95)
     fleet.fault(COLD, cluster, None, "warning")
 
 
-def memory_lacks_by_day(fleet: Fleet, cluster: Cluster) -> None:
-    """At the day's peak only: a third of the day's bytes."""
+def page_cache_too_small_by_day(fleet: Fleet, cluster: Cluster) -> None:
+    """Only at the daily peak: a third of the bytes of the day."""
     read_cold(cluster, hours_of(10, 14, 8), cluster.chance.uniform(0.5, 0.9))
     fleet.fault(COLD, cluster, None, "info")
 
 
-def memory_lacks_beside_a_batch(fleet: Fleet, cluster: Cluster) -> None:
-    """A known group that is read once a night, and is hours behind for the rest of the day."""
+def page_cache_too_small_during_a_batch(fleet: Fleet, cluster: Cluster) -> None:
+    """A known group reads once a night, and is hours behind for the rest of the day."""
     read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.5))
     backfill_each_night(fleet, cluster)
     fleet.fault(COLD, cluster, None, "info")
 
 
-def memory_lacks_and_nodes_tell(fleet: Fleet, cluster: Cluster) -> None:
-    """Disks that no metric of EBS knows, on machines with node exporter."""
-    cluster.has_volumes, cluster.nodes_tell_reads = False, True
+def page_cache_too_small_by_node_exporter(fleet: Fleet, cluster: Cluster) -> None:
+    """Disks without EBS metrics, on hosts with node exporter."""
+    cluster.has_volumes, cluster.node_exporter_reports_reads = False, True
     read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.5))
     fleet.fault(COLD, cluster, None, "info")
 
@@ -526,7 +537,7 @@ def batch_each_night(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def starts_read(fleet: Fleet, cluster: Cluster) -> None:
-    """Each broker was started anew this week, on days of their own, and read its logs."""
+    """Each broker was restarted this week, on different days, and read its logs."""
     for broker in range(cluster.brokers):
         ago = 20 + broker * 26
         cluster.restart(broker, ago + 0.6)
@@ -559,7 +570,7 @@ def moves_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rogues_read(fleet: Fleet, cluster: Cluster) -> None:
-    """A reader that nobody knows, told on some days; it ends before the last hour in which it reads is over."""
+    """A rogue consumer, reported on some days. Its reads end within the last hour in which it reads."""
     for day in range(1, 5):
         hours = NOW - 24 * day - 12 + np.arange(int(cluster.chance.integers(4, 9)))
         read_cold(cluster, hours, cluster.chance.uniform(0.8, 3))
@@ -567,9 +578,9 @@ def rogues_read(fleet: Fleet, cluster: Cluster) -> None:
         cluster.rogues[hours] = True
 
 
-def little_is_read_as_nodes_tell(fleet: Fleet, cluster: Cluster) -> None:
-    """The same of disks that only node exporter knows."""
-    cluster.has_volumes, cluster.nodes_tell_reads = False, True
+def little_is_read_by_node_exporter(fleet: Fleet, cluster: Cluster) -> None:
+    """The same on disks that only node exporter reports."""
+    cluster.has_volumes, cluster.node_exporter_reports_reads = False, True
     little_is_read(fleet, cluster)
 
 

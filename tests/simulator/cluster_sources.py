@@ -135,9 +135,9 @@ def _sample(cluster: Cluster, broker: int, n: int) -> Iterator[tuple[str, dict[s
         yield "unclean_elections_total", {}, float(sum(cluster.unclean_elections))
     for metric, values in cluster.gauges.items():
         if metric == "log_segments":
-            continue  # told by topic
+            continue  # exposed by topic
         if metric == "active_controllers" and np.isnan(values[broker]).all():
-            continue  # a broker that is no controller has no such bean
+            continue  # a broker that is not a controller has no such MBean
         name, labels = _REQUESTS.get(metric, (metric, {}))
         yield name, labels, samples_of(cluster, broker, metric)[n]
 
@@ -174,7 +174,7 @@ def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> 
 
 def _responses(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
     """Counters of produce responses by error; what never happened has none."""
-    if not cluster.tells_errors:
+    if not cluster.reports_errors:
         return {}
     at, started = cluster.read_at[hour], cluster.started[broker, hour]
     since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600)
@@ -246,7 +246,7 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
     topics, dirs = [], []
     offsets: list[dict[str, Any]] = []
     for cluster in clusters:
-        if cluster.tells_metadata:
+        if cluster.returns_metadata:
             topics += [_topic(cluster, topic) for topic in cluster.topics]
             offsets += _offsets(cluster)
             topics += _brokers(cluster)
@@ -326,7 +326,7 @@ def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     head = {"cluster": cluster.name, "broker": broker, "log_dir": LOG_DIR, "resource_name": cluster.name,
             "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
     whole = {"total_bytes": int(cluster.disk_bytes), "usable_bytes": int(cluster.disk_bytes - used)}
-    yield head | {"kind": "log_dir"} | (whole if cluster.tells_disks else {})
+    yield head | {"kind": "log_dir"} | (whole if cluster.reports_disk_sizes else {})
     for topic in cluster.topics:
         if any(broker in each for each in topic.replicas):
             replica = {"topic": topic.name, "partition": 0, "size_bytes": int(used * topic.share), "offset_lag": 0}
@@ -334,31 +334,31 @@ def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
 
 
 def _moves(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """What is being moved, and the throttles."""
+    """Rows of the partition reassignments in progress and of the replication throttles."""
     head = {"cluster": cluster.name, "resource_name": cluster.name, "observed_at": JUDGED + HOUR + READ_AFTER}
     for broker in range(cluster.brokers):
         yield head | {"kind": "broker", "broker": broker} | _of_broker(cluster, broker, 0)
     for move in cluster.moves:
         left = move.left(0)
-        if left is None or not cluster.tells_moves:
+        if left is None or not cluster.reports_reassignments:
             continue
         replicas = next(t for t in cluster.topics if t.name == move.topic).replicas[move.partition]
-        is_told = bool(cluster.answers[move.target, NOW])
-        sizes = {"partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left if is_told else None,
-                 "left_bytes": left if is_told else None}  # fmt: skip
+        is_reported = bool(cluster.answers[move.target, NOW])
+        sizes = {"partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left if is_reported else None,
+                 "left_bytes": left if is_reported else None}  # fmt: skip
         place = {"topic": move.topic, "partition": move.partition, "replicas": replicas, "adding": [move.target]}
         yield head | place | sizes | {"kind": "reassignment", "removing": []}
 
 
 def _of_broker(cluster: Cluster, broker: int, hours_ago: int) -> dict[str, Any]:
-    """Replicas that it is getting, and its throttles."""
-    if not cluster.tells_moves:
+    """Number of replicas that are being added to the broker, and its throttles as JSON."""
+    if not cluster.reports_reassignments:
         return {"adding_replicas": None, "throttles": None}
     adding = sum(move.target == broker and move.left(hours_ago) is not None for move in cluster.moves)
     rates = cluster.throttles.get(broker, {}) if hours_ago <= cluster.throttled_hours else {}
     output = {name: {"value": value, "source": "dynamic_broker_config"} for name, value in rates.items()}
-    is_told = broker not in cluster.unlisted or hours_ago > 0
-    return {"adding_replicas": adding, "throttles": json.dumps(output) if is_told else None}
+    is_reported = broker not in cluster.unlisted or hours_ago > 0
+    return {"adding_replicas": adding, "throttles": json.dumps(output) if is_reported else None}
 
 
 # The past
@@ -406,7 +406,7 @@ def past(cluster: Cluster) -> pd.DataFrame:
     """The rows of metrics.broker_hourly, of every hour, as far as detectors read them.
 
     As the app makes them: a rate reaches from the last reading, or from the process' start, to this one; a gauge is the
-    largest of its samples, the handlers' idle share and the partitions that lack replicas the least.
+    largest of its samples, the handlers' idle share and the under-replicated partitions the smallest.
     """
     return pd.concat([_past_of(cluster, broker) for broker in range(cluster.brokers)])
 
@@ -437,7 +437,7 @@ def _past_of(cluster: Cluster, broker: int) -> pd.DataFrame:
     }
     rows = pd.DataFrame({name: np.where(answers, values, np.nan) for name, values in columns.items()})
     rows["samples"] = rows["samples"].astype("Int64")
-    if cluster.tells_errors:
+    if cluster.reports_errors:
         rates = {error: rate[broker] for error, rate in cluster.refused.items()}
         counted = [{error: rate[n] * 3600 for error, rate in rates.items() if rate[n]} for n in hours]
         rows["produce_errors"] = [
@@ -473,7 +473,7 @@ def _disks_before(cluster: Cluster) -> pd.DataFrame:
     for broker in range(cluster.brokers):
         is_full = cluster.used_bytes[broker, NOW] > 0.8 * cluster.disk_bytes
         hours = np.arange(max(0 if is_full else PAST - 8 * 24, cluster.disk_since), PAST)
-        known = hours[: len(hours) if cluster.tells_disks else 0]
+        known = hours[: len(hours) if cluster.reports_disk_sizes else 0]
         used = cluster.used_bytes[broker, known].astype("int64")
         frames.append(pd.DataFrame({
             "hour": _hours()[known], "cluster": cluster.name, "broker_id": broker, "log_dir": LOG_DIR,
@@ -488,9 +488,10 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
     held = HELD_HOURS if sum(len(topic.before) for topic in cluster.topics) < 1000 else 1
     rows = [
         {"hour": hour, "cluster": cluster.name, "topic": topic.name, "partition": n,
-         "leader": next((r for r in replicas if r not in topic.lacked.get(n, ())), None), "replicas": len(replicas),
-         "isr": len(replicas) - len(topic.lacked.get(n, ())),
-         "missing_brokers": json.dumps(topic.lacked[n]) if n in topic.lacked else None}
+         "leader": next((r for r in replicas if r not in topic.out_of_sync_before.get(n, ())), None),
+         "replicas": len(replicas),
+         "isr": len(replicas) - len(topic.out_of_sync_before.get(n, ())),
+         "missing_brokers": json.dumps(topic.out_of_sync_before[n]) if n in topic.out_of_sync_before else None}
         for hour in (JUDGED - n * HOUR for n in range(1, held + 1))
         for topic in cluster.topics
         if topic.begun <= hour + HOUR and not topic.logs
@@ -581,9 +582,11 @@ def _hours_of_ec2(cluster: Cluster) -> list[datetime]:
 
 
 def _nodes(cluster: Cluster) -> pd.DataFrame:
-    """Of the judged hour, and of eight days where they tell what disks read."""
-    hours = np.arange(PAST - 8 * 24 if cluster.nodes_tell_reads else PAST, PAST + 1)
-    reads = cluster.read_bytes / 3600 if cluster.nodes_tell_reads else np.full(cluster.read_bytes.shape, np.nan)
+    """Rows of the evaluated hour, and of eight days if node exporter reports disk reads."""
+    hours = np.arange(PAST - 8 * 24 if cluster.node_exporter_reports_reads else PAST, PAST + 1)
+    reads = (
+        cluster.read_bytes / 3600 if cluster.node_exporter_reports_reads else np.full(cluster.read_bytes.shape, np.nan)
+    )
     return pd.concat([
         pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "endpoint": f"node-{broker}",
                       "busiest_disk": "nvme1n1", "instance_id": instance_of(cluster, broker),

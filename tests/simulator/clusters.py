@@ -53,13 +53,13 @@ class Topic:
     configs: dict[str, str] = field(default_factory=dict)
     before: list[list[int]] = field(default_factory=list)
     """Replicas in the hours before."""
-    lacked: dict[int, list[int]] = field(default_factory=dict)
-    """Of a partition the brokers that weren't in sync in the hours before."""
+    out_of_sync_before: dict[int, list[int]] = field(default_factory=dict)
+    """Partition → brokers whose replicas were out of sync in the previous hours."""
     logs: list[Log] = field(default_factory=list)
-    """Of each partition; none: its offsets aren't told."""
+    """The log of each partition; empty: its offsets are not reported."""
     configs_before: dict[str, str] = field(default_factory=dict)
     changed_hours_ago: int = 0
-    """Until so many hours ago these were its settings."""
+    """So many hours ago `configs_before` was replaced by the present configs."""
 
     def settings(self, hours_ago: int) -> dict[str, str]:
         return self.configs | (self.configs_before if hours_ago > self.changed_hours_ago else {})
@@ -117,14 +117,14 @@ class Cluster:
     used_bytes: np.ndarray = field(default_factory=lambda: np.empty(0))
     """On the disk of the logs."""
     disk_bytes: float = 0.0
-    tells_disks: bool = True
-    tells_metadata: bool = True
+    reports_disk_sizes: bool = True
+    returns_metadata: bool = True
     refused: dict[str, np.ndarray] = field(default_factory=dict)
     """Produce responses a second with this error, of each broker; all by the last topic."""
     unclean_elections: tuple[int, int] = (0, 0)
     """Before the judged hour and in it; each of its controllers counts them."""
-    tells_errors: bool = True
-    """Its brokers tell produce responses by error."""
+    reports_errors: bool = True
+    """The brokers expose produce responses by error."""
     unlisted: set[int] = field(default_factory=set)
     """Brokers that the cluster doesn't list in the judged hour."""
     disk_since: int = 0
@@ -140,16 +140,16 @@ class Cluster:
     balances: np.ndarray = field(default_factory=lambda: np.empty(0))
     """Percent of its credits that each broker's volume has left."""
     machines: dict[int, str | None] = field(default_factory=dict)
-    """By broker the state of its machine in the judged hour, where it doesn't run; none: EC2 tells it no more."""
+    """Broker → state of its instance in the evaluated hour, if not running; None: EC2 no longer reports it."""
     region: str = REGION
     is_region_read: bool = True
     """EC2 answered in the judged hour."""
-    nodes_tell_reads: bool = False
-    """Node exporter tells what its disks read."""
+    node_exporter_reports_reads: bool = False
+    """Node exporter reports the reads of its disks."""
     rogues: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1, bool))
-    """Hours in which a reader that nobody knows was told."""
+    """Hours in which a rogue consumer was reported."""
     lag_seconds: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1))
-    """Of its slowest group, at the end of the hour."""
+    """Lag of the slowest group at the end of the hour, in seconds."""
     rewinds: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1, bool))
     """Hours in which a group went back."""
     restores: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1))
@@ -157,7 +157,7 @@ class Cluster:
     controllers: list[Controller] = field(default_factory=list)
     """Dedicated ones."""
     moves: list[Move] = field(default_factory=list)
-    tells_moves: bool = True
+    reports_reassignments: bool = True
     throttles: dict[int, dict[str, str]] = field(default_factory=dict)
     """By broker."""
     throttled_hours: int = 0
@@ -189,24 +189,24 @@ class Cluster:
                     if topic.leaders[partition] == broker:
                         topic.leaders[partition] = isr[0] if isr else None
 
-    def tell_partitions(self) -> None:
+    def update_partition_gauges(self) -> None:
         """Brokers' gauges of all hours by what topics are."""
         shape = (self.brokers, PAST + 1)
         led = [[sum(t.led_by(b) for t in self.topics)] for b in range(self.brokers)]
         held = [[sum(b in each for t in self.topics for each in t.replicas)] for b in range(self.brokers)]
         self.gauges["partitions"], self.gauges["leaders"] = (np.array(n, float) * np.ones(shape) for n in (held, led))
 
-    def tell_isr(self) -> None:
-        """Brokers' gauges of the judged hour by what their leaders see now."""
-        lacking, below, leaders = (np.zeros(self.brokers) for _ in range(3))
+    def update_isr_gauges(self) -> None:
+        """Sets the brokers' gauges of the evaluated hour from the present leaders and ISRs."""
+        under_replicated, below, leaders = (np.zeros(self.brokers) for _ in range(3))
         for topic in self.topics:
             least = int(topic.configs.get("min.insync.replicas", 1))
             for leader, isr, replicas in zip(topic.leaders, topic.isr, topic.replicas, strict=True):
                 if leader is not None:
                     leaders[leader] += 1
-                    lacking[leader] += len(isr) < len(replicas)
+                    under_replicated[leader] += len(isr) < len(replicas)
                     below[leader] += len(isr) < least
-        self.gauges["under_replicated_partitions"][:, NOW] = lacking
+        self.gauges["under_replicated_partitions"][:, NOW] = under_replicated
         self.gauges["under_min_isr_partitions"][:, NOW] = below
         self.gauges["leaders"][:, NOW] = leaders
 
@@ -239,7 +239,7 @@ def cluster_of(name: str, kind: str, chance: np.random.Generator, brokers: int |
 
 
 def load_of(chance: np.random.Generator) -> np.ndarray:
-    """Around 1, by hour; a week longer than what is told, for what disks still hold."""
+    """Load by hour, around 1. The array is a week longer than the reported history, for records still on disk."""
     hours = np.arange(PAST + 1 + LONGEST_RETENTION) + int(chance.integers(0, WEEK))
     day = 1 + chance.uniform(0.1, 0.6) * np.sin(2 * np.pi * hours / 24)
     week = np.where((hours // 24) % 7 >= 5, chance.uniform(0.5, 1.0), 1.0)
@@ -335,7 +335,7 @@ def _processes(cluster: Cluster, relative: np.ndarray, shape: tuple[int, int]) -
         "heap_max_bytes": np.full(shape, 6.0 * GIB),
     }
     cluster.topics[0].configs["cleanup.policy"] = "compact"
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
     cluster.vcpus = [8] * count
     cluster.memory_bytes = 64.0 * GIB
     cluster.rates["cpu_seconds_total"] = 8 * (chance.uniform(0.1, 0.3) * (0.5 + 0.5 * relative)).clip(0, 0.75)

@@ -51,8 +51,8 @@ class Changelog:
     known: int = KNOWN
     store: str = "key_value"
     policy: str = "compact"
-    tells_keys: bool = True
-    tells_settings: bool = True
+    reports_key_counts: bool = True
+    reports_topic_configs: bool = True
 
     def held(self, segment_hours: float, dirty_ratio: float) -> np.ndarray:
         """Bytes of the mean partition; each began its first segment at another time."""
@@ -171,21 +171,21 @@ def much_is_removed(fleet: Fleet, one: Changelog) -> None:
     one.came *= 6 * one.live[0] / one.came.mean() / one.tombstone_hours
 
 
-def keys_untold(fleet: Fleet, one: Changelog) -> None:
-    """In memory."""
+def key_counts_not_reported(fleet: Fleet, one: Changelog) -> None:
+    """The store is in memory, so that RocksDB reports no number of keys."""
     cleaned_too_late(fleet, one)
-    one.tells_keys = False
+    one.reports_key_counts = False
 
 
-def settings_untold(fleet: Fleet, one: Changelog) -> None:
+def topic_configs_not_reported(fleet: Fleet, one: Changelog) -> None:
     cleaned_too_late(fleet, one)
-    one.tells_settings = False
+    one.reports_topic_configs = False
 
 
 FAULTS: tuple[Make, ...] = (cleaned_too_late, segments_of_months, changed_faster_than_segments)
 DECOYS: tuple[Make, ...] = (
     as_by_default, as_advised, keys_grow, small_one, windowed, deleted_by_time_too, young_one, cleaner_stands,
-    much_is_removed, keys_untold, settings_untold,
+    much_is_removed, key_counts_not_reported, topic_configs_not_reported,
 )  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def _topic(one: Changelog) -> pd.DataFrame:
     return _hours(one).tail(1).assign(
         topic="app-totals-changelog", partitions=one.partitions, replication_factor=3, kind="changelog",
         application_id="app", cleanup_policy=one.policy, segment_bytes=int(one.segment_bytes),
-        configs=output if one.tells_settings else None, observed_at=JUDGED + HOUR,
+        configs=output if one.reports_topic_configs else None, observed_at=JUDGED + HOUR,
     )  # fmt: skip
 
 
@@ -252,7 +252,7 @@ def _stores(one: Changelog) -> pd.DataFrame:
     """Two processes share the tasks; the second has a standby of each of the first's."""
     live = one.live[-one.known :]
     estimate = one.chance.uniform(0.98, 1.15) * one.chance.normal(1, 0.01, one.known)
-    keys = live / one.record_bytes * estimate if one.tells_keys else np.full(one.known, np.nan)
+    keys = live / one.record_bytes * estimate if one.reports_key_counts else np.full(one.known, np.nan)
     size = live * one.chance.uniform(0.6, 1.4)
     rows = _hours(one).assign(app="app", store="totals", kind=one.store, segments=1)
     first = one.partitions // 2

@@ -356,7 +356,7 @@ def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) 
         case "four-minute spike":
             return Event(kind, start, start + MINUTE * chance.uniform(3, 4), rate, None)
         case "broker restarts":
-            # It reads what it must recover; its counters begin anew.
+            # The broker reads its logs for recovery, and its counters restart at 0.
             return Event(kind, start, start + MINUTE * chance.randint(8, 25), rate / 3, None)
         case _:
             return Event(kind, start, start + MINUTE * minutes, rate, topic)

@@ -1,6 +1,6 @@
-"""Burstable instances whose CPU credits run out, are spent by habit, lent, or plenty: what they want, hour by hour.
+"""Burstable instances by hour: CPU credits run out, are spent every day, are surplus credits, or suffice.
 
-A balance is what was earned less what was wanted, between nothing and a day's earnings, as EC2 reckons it.
+The balance is the credits earned minus the credits used, between 0 and the earnings of a day, as EC2 computes it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def is_new(fleet: Fleet, one: Burstable) -> None:
     one.since = NOW - int(one.chance.integers(0, 3))
 
 
-def is_not_told(fleet: Fleet, one: Burstable) -> None:
+def metrics_missing(fleet: Fleet, one: Burstable) -> None:
     one.answers = False
 
 
@@ -139,7 +139,7 @@ def healthy(fleet: Fleet, one: Burstable) -> None:
 
 FAULTS: tuple[Make, ...] = (held, spends, lives_on_loans)
 DECOYS: tuple[Make, ...] = (
-    spends_each_day, a_batch, spends_slowly, borrows_a_little, is_new, is_not_told, healthy,
+    spends_each_day, a_batch, spends_slowly, borrows_a_little, is_new, metrics_missing, healthy,
 )  # fmt: skip
 
 

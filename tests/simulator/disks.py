@@ -30,9 +30,9 @@ NOW = DAYS * 24
 """The judged hour's place in each array of hours."""
 SAMPLES = 3
 AGE = np.arange(NOW + 1) - NOW
-"""Hours until the judged one."""
+"""Hours relative to the evaluated hour, up to 0."""
 SOON = (4, 50)
-"""Hours until a disk is full, of what must be told."""
+"""Hours until a disk is full, within which the detector must fire."""
 
 
 @dataclass
@@ -135,7 +135,7 @@ def saw_teeth(fleet: Fleet, machine: Machine) -> None:
 
 
 def compacts(fleet: Fleet, machine: Machine) -> None:
-    """A large store is written anew beside the old one, for an hour or two."""
+    """A large store is rewritten next to the old one, for one or two hours (full compaction)."""
     machine.data.used[NOW - int(machine.chance.integers(0, 2)) :] = machine.chance.uniform(0.9, 0.98)
 
 
@@ -257,7 +257,7 @@ def _readings(machine: Machine) -> Iterator[dict[str, Any]]:
 
 
 def remember(bench: Bench, fleet: Fleet) -> None:
-    """The hours before, and what brokers told."""
+    """Writes the previous hours, and the disk sizes that the brokers reported."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})

@@ -34,7 +34,7 @@ NOW = DAYS * 24
 SAMPLES = 3
 END = 0.85
 SOON, LATER = (8, 55), (160, 500)
-"""Hours until memory ends: told, and not."""
+"""Hours until memory is exhausted: the detector must fire, and must not."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Process:
     threads: np.ndarray
     native: np.ndarray
     started: datetime
-    tells_resident: bool = True
+    reports_resident_memory: bool = True
     has_node: bool = False
     page_cache: float = 0.3
     jvms: int = 1
@@ -127,8 +127,8 @@ def native_leak(fleet: Fleet, process: Process) -> None:
 
 
 def native_leak_on_a_machine(fleet: Fleet, process: Process) -> None:
-    """Its agent tells no resident memory, but its machine has an exporter and no other JVM."""
-    process.tells_resident, process.has_node = False, True
+    """The agent exposes no resident memory, but the host has node exporter and no other JVM."""
+    process.reports_resident_memory, process.has_node = False, True
     native_leak(fleet, process)
 
 
@@ -222,7 +222,7 @@ def old_garbage(fleet: Fleet, process: Process) -> None:
 
 def page_cache_fills(fleet: Fleet, process: Process) -> None:
     """The machine reads files: what it has free goes, what is available doesn't."""
-    process.tells_resident, process.has_node, process.page_cache = False, True, 0.6
+    process.reports_resident_memory, process.has_node, process.page_cache = False, True, 0.6
 
 
 def leaks_slowly(fleet: Fleet, process: Process) -> None:
@@ -247,7 +247,7 @@ def settles(fleet: Fleet, process: Process) -> None:
 
 def shares_its_machine(fleet: Fleet, process: Process) -> None:
     """Which of two JVMs grows nobody can say."""
-    process.tells_resident, process.has_node, process.jvms = False, True, 2
+    process.reports_resident_memory, process.has_node, process.jvms = False, True, 2
     process.native += ramp(process)
 
 
@@ -331,7 +331,7 @@ def _of_jvm(process: Process) -> Iterator[tuple[str, dict[str, str], float]]:
         "threads": float(process.threads[NOW]),
     }
     yield from ((name, {}, value) for name, value in whole.items())
-    if process.tells_resident:
+    if process.reports_resident_memory:
         yield "resident_bytes", {}, float(process.resident[NOW])
     yield "memory_pool_used_bytes", {"pool": "G1 Old Gen"}, live + garbage
     yield "memory_pool_used_after_gc_bytes", {"pool": "G1 Old Gen"}, live
@@ -368,7 +368,7 @@ def _past(process: Process) -> pd.DataFrame:
         "process_started_at": process.started.replace(microsecond=0), "memory_limit_bytes": process.limit,
         "heap_max_bytes": process.heap_max, "heap_used_after_gc_bytes": process.after_gc,
         "heap_survived_bytes": process.live, "non_heap_used_bytes": process.classes, "direct_bytes": process.direct,
-        "resident_bytes": process.resident if process.tells_resident else np.nan, "threads": process.threads,
+        "resident_bytes": process.resident if process.reports_resident_memory else np.nan, "threads": process.threads,
         "thread_stack_bytes": process.threads * THREAD_STACK_BYTES, "rocksdb_measured_bytes": process.rocksdb,
     })  # fmt: skip
     lived = rows[(rows.hour < JUDGED) & (rows.hour + HOUR > process.started)]

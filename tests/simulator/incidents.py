@@ -1,9 +1,9 @@
 """Incidents: several faults at once in several clusters, each with what it does to brokers, replicas and groups, and
 decoys that look alike and have a cause of their own. Is each one issue, with the right root, and nothing else in it?
 
-What a fault does is told by a small physical model, not by the product's rules: a sick broker is slow for all that it
-leads, a group that has little to spare falls behind on those partitions, a follower on a full disk drops out. The
-findings are written as detectors store them, with the facts around them; weighing causes and grouping is the product's.
+A small physical model computes the effects of a fault, not the product's detectors: a slow broker is slow on every
+partition that it leads, a group without spare capacity falls behind on those partitions, a follower on a full disk
+leaves the ISR. Findings and topology are written as detectors store them. The product weighs causes and groups.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ class Cluster:
             spots = [s for s in self.leaders if s[0] == dice.choice(topics)] or [next(iter(self.leaders))]
             self.groups[app] = dict.fromkeys(spots, machine)
         self.silent: set[int] = set()
-        self.tells_in_sync = dice.random() < 0.7
-        """Whether the cluster says whose replicas are in sync."""
-        self.lacking: dict[Spot, set[int]] = defaultdict(set)
+        self.reports_isr = dice.random() < 0.7
+        """Whether the cluster reports the ISR of each partition."""
+        self.out_of_sync: dict[Spot, set[int]] = defaultdict(set)
         """Partition → the brokers whose replicas are out of sync."""
         self.reads: dict[int, float] = defaultdict(lambda: 0.1)
         """Broker → share of reads in what its disk carries."""
@@ -160,9 +160,9 @@ class Cluster:
             store = {"cluster": self.name, "topic": f"{app}-s-changelog", "application_id": app, "store": "s"}
             yield "metrics.state_store_hourly", at | store
         for spot, leader in self.leaders.items():
-            lacking = self.lacking.get(spot, set())
-            one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": 3 - len(lacking)}
-            missing = sorted(lacking) if self.tells_in_sync and lacking else None
+            out_of_sync = self.out_of_sync.get(spot, set())
+            one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": 3 - len(out_of_sync)}
+            missing = sorted(out_of_sync) if self.reports_isr and out_of_sync else None
             yield "metrics.partition_hourly", at | {"cluster": self.name, "missing_brokers": missing} | one
         for name, spots in self.groups.items():
             for spot, machine in spots.items():
@@ -172,7 +172,7 @@ class Cluster:
         for (topic, partition), holders in self.replicas.items():
             for broker in holders:
                 held[topic, broker]["bytes"][str(partition)] = 1
-                if broker in self.lacking.get((topic, partition), ()):
+                if broker in self.out_of_sync.get((topic, partition), ()):
                     held[topic, broker]["lags"][str(partition)] = 500
         for (topic, broker), known in held.items():
             one = {"topic": topic, "broker_id": broker, "log_dir": "/d"}
@@ -211,20 +211,19 @@ class World:
             self.symptoms.append(found)
 
     def calm(self, cluster: Cluster) -> int:
-        """A broker that nothing is the matter with."""
+        """A broker without any symptom of its own."""
         ill = {s.resource for s in self.symptoms if s.detector != "partitions_under_replicated"}
         return self.dice.choice(
             [b for b in cluster.brokers if not {cluster.volume(b), f"broker:{cluster.name}/{b}"} & ill]
         )
 
     def spread(self, cluster: Cluster, broker: int, since: int, incident: str) -> None:
-        """What a slow broker does: replicas on it fall behind or followers that fetch from it, and groups on what it
-        leads."""
+        """A slow broker: its replicas or its followers fall behind, and so do groups on partitions that it leads."""
         dice = self.dice
         follows = [(spot, broker) for spot, held in cluster.replicas.items() if broker in held[1:]]
         leads = [(spot, peer) for spot, held in cluster.replicas.items() if broker == held[0] for peer in held[1:]]
         if dice.random() < 0.6:
-            lost = follows if not cluster.tells_in_sync or dice.random() < 0.6 else leads
+            lost = follows if not cluster.reports_isr or dice.random() < 0.6 else leads
             self.lose(cluster, [one for one in lost if dice.random() < 0.95], since, incident)
         spare = dice.uniform(0.05, 0.25)  # of the groups: what comes late is made up for at once
         for name in sorted(cluster.groups):
@@ -234,20 +233,20 @@ class World:
             late = [spot for spot in led if dice.random() < 0.95] or led
             own = [spot for spot in sorted(cluster.groups[name]) if spot not in led]
             own = [dice.choice(own)] if own and len(cluster.groups[name]) > 6 and dice.random() < 0.04 else []
-            # One is slow for itself: where that is more than a fifth of all that is late, it may well be told alone.
+            # One partition is late for another reason. Above a fifth of all late ones, a finding of its own is right.
             also = [f"{cluster.name} itself {name}"] * (len(own) > 0.2 * len(late + own))
             self.late(cluster, name, since + dice.randint(0, 1), incident, sorted(late + own), also=also)
             if dice.random() < 0.1:
                 self.add("consumer_data_at_risk", cluster.group(name), "at_risk", since + 1, incident, also=also)
 
     def lose(self, cluster: Cluster, lost: list[tuple[Spot, int]], since: int, incident: str) -> None:
-        """Replicas fall out of sync: told of who has them, or of who leads them where the cluster doesn't say more."""
+        """Replicas leave the ISR. The finding is on their brokers, or on the leaders if the cluster reports no ISR."""
         output: set[int] = set()
         for spot, broker in lost:
-            if cluster.tells_in_sync or spot not in cluster.lacking:
-                cluster.lacking[spot].add(broker)
-                output.add(broker if cluster.tells_in_sync else cluster.leaders[spot])
-        reason = "missing" if cluster.tells_in_sync else "followers_missing"
+            if cluster.reports_isr or spot not in cluster.out_of_sync:
+                cluster.out_of_sync[spot].add(broker)
+                output.add(broker if cluster.reports_isr else cluster.leaders[spot])
+        reason = "missing" if cluster.reports_isr else "followers_missing"
         for broker in sorted(output):
             resource = f"broker:{cluster.name}/{broker}"
             self.add("partitions_under_replicated", resource, reason, since + self.dice.randint(0, 1), incident)

@@ -1,4 +1,4 @@
-"""Fleets that the app jvm_apps reads, each thing alone in a cluster of its name, and the one rule that judges them."""
+"""Fleets that the app jvm_apps reads, one resource per cluster of its name, and the detector that evaluates them."""
 
 from __future__ import annotations
 

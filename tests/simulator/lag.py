@@ -40,11 +40,11 @@ STANDS = timedelta(minutes=5)
 AHEAD = timedelta(minutes=50)
 AUTO_COMMIT = timedelta(seconds=5)
 WRITTEN_DOWN = timedelta(minutes=1)
-"""Of frequent commits only these are told to the product, and the last."""
-TOLD_AFTER = timedelta(minutes=20)
-"""A group that stands still must be told in the hour in which it has stood so long."""
+"""Resolution of the commits that the product reads: at most one per minute, and the last one."""
+DETECTED_AFTER = timedelta(minutes=20)
+"""The detector must fire in the hour in which a group has been stuck for so long."""
 HALVINGS = 5
-"""Steps of the search by time after which the source's budget is spent: what is left is some tens of minutes wide."""
+"""Bisection steps by time that fit the budget of the source; the remaining interval is some tens of minutes."""
 
 
 @dataclass
@@ -100,12 +100,12 @@ class Log:
 
 @dataclass
 class Reader:
-    """How a group goes over a log: what it reads a second, and from which moments on."""
+    """How a group reads a log: records per second by time."""
 
     speed: list[tuple[datetime, float]]
-    """Records a second from a moment on; 0: it stands still."""
+    """Records per second from a time on; 0: the group is stuck."""
     rewinds: list[tuple[datetime, timedelta]] = field(default_factory=list)
-    """At a moment, back to what was appended so long before."""
+    """At a time, the offset is reset to the records appended so long before."""
     commit_every: timedelta = AUTO_COMMIT
     commits_last: bool = False
     """The offset of the last record instead of the next."""
@@ -165,7 +165,7 @@ class Fleet:
     truth: Truth = field(default_factory=Truth)
     timelines: dict[str, Timeline] = field(default_factory=dict)
     guessed: list[Fault] = field(default_factory=list)
-    """What can't be told, and isn't fine."""
+    """Faults that the offsets can neither prove nor rule out: `ok` is wrong, firing is not required."""
 
 
 class Builder:
@@ -200,7 +200,7 @@ class Builder:
         return timeline
 
     def fault(self, kind: str, begins: datetime, seen: datetime, ends: datetime | None = None) -> None:
-        """What was added last must be told in the hour that `seen` lies in."""
+        """The detector must fire for the group added last, in the hour that contains `seen`."""
         name = list(self.fleet.timelines)[-1]
         until = ends or self.until
         hurts_from = start_of_hour(seen)
@@ -213,7 +213,7 @@ class Builder:
         at = self.moment()
         reader = Reader([(START, 1e6), (at, 0)], **more)
         timeline = self.add(kind, logs or self.logs(), reader, stopped_at=at)
-        self.fault(kind, at, at + max(TOLD_AFTER, 2 * reader.commit_every))
+        self.fault(kind, at, at + max(DETECTED_AFTER, 2 * reader.commit_every))
         return timeline
 
     def stopped_and_a_clock_ahead(self) -> None:
@@ -253,20 +253,20 @@ class Builder:
         return at, at + late
 
     def hours_behind_by_a_guess(self) -> None:
-        """So late that it is so by any guess."""
+        """So far behind that every estimate of the lag says so."""
         kind = "hours behind by a guess"
         at, _ = self.behind(kind, timedelta(minutes=self.chance.uniform(100, 150)))
-        self.fault(kind, at, at + TOLD_AFTER)
+        self.fault(kind, at, at + DETECTED_AFTER)
 
     def late_by_a_guess(self) -> None:
-        """As late as the guess is wide: it can't be said, and isn't fine."""
+        """As far behind as the estimate is wide: the lag is not provable, and `ok` is wrong."""
         at, since = self.behind("late by a guess", timedelta(minutes=self.chance.uniform(14, 25)))
         self.unclear(at - HOUR, self.until)
         name = list(self.fleet.timelines)[-1]
         self.fleet.guessed.append(Fault(name, "late by a guess", since, start_of_hour(since) + HOUR, self.until))
 
     def stopped_and_its_records_deleted(self) -> None:
-        """Retention goes on behind a group that has stopped: what it lacks begins where the log does."""
+        """Retention deletes unread records of a stopped group: its unread records begin at the log start offset."""
         logs = self.logs()
         for log in logs:
             log.kept = timedelta(hours=self.chance.uniform(2, 4))
@@ -277,10 +277,10 @@ class Builder:
         at = self.moment()
         readers = [Reader([(START, 1e6), (at, 0)]), *[Reader([(START, 1e6)])] * (PARTITIONS - 1)]
         self.add("one partition stuck", self.logs(), readers)
-        self.fault("one partition stuck", at, at + TOLD_AFTER)
+        self.fault("one partition stuck", at, at + DETECTED_AFTER)
 
     def falls_behind(self) -> None:
-        """A release makes it slower than what comes."""
+        """After a release the group reads fewer records than are produced."""
         at, rate = self.moment(3, 7), self.chance.uniform(2, 8)
         share = self.chance.uniform(0.3, 0.75)
         self.add("falls behind", self.logs(rate), Reader([(START, 1e6), (at, rate * share)]))

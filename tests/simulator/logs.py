@@ -50,12 +50,12 @@ class Log:
     segment_records: int
     batches: list[Batch]
     stands_from: int | None = None
-    """From this hour on nothing is deleted."""
+    """From this hour on retention deletes nothing."""
     made_at: frozenset[int] = frozenset()
-    """Hours in which the topic was removed and made anew."""
+    """Hours in which the topic was deleted and recreated."""
     longer: int = 0
     longer_until: int = 0
-    """Before this hour its retention was longer."""
+    """Before this hour `retention.ms` was longer."""
 
     @cached_property
     def known(self) -> list[Known]:

@@ -147,7 +147,7 @@ class Process:
     speechless: tuple[datetime, datetime] | None = None
     """Its agent answers, and each of its beans says NaN, or all but one."""
     verdicts: tuple[str, ...] = ()
-    """What it still tells then."""
+    """The metrics that it still exposes then."""
     leak_from: datetime | None = None
     leak_per_hour: float = 0.0
     application: str = ""
@@ -252,7 +252,7 @@ class _Builder:
             self.near(process.host, due)
 
     def add_fault(self, fault: Fault) -> None:
-        """Of an application's instances the first to be told is the fault."""
+        """Adds a fault unless the application has one of this kind: its first instance counts."""
         if not any((f.resource_name, f.kind) == (fault.resource_name, fault.kind) for f in self.fleet.truth.faults):
             self.fleet.truth.faults.append(replace(fault, begins=fault.begins - SEEN_BEFORE))
 
@@ -348,7 +348,7 @@ class _Builder:
         begins, old = self.at(), process.shapes[0][1]
         room = self.fleet.memory(host) * self.chance.uniform(1.0, 1.4) - old.may_take
         stores = [Store(f"wide-{n}", "key_value", 4, 160 * MIB) for n in range(math.ceil(room / (4 * 208 * MIB)))]
-        # All caches of one capacity are told apart by what they hold.
+        # Caches of equal capacity are distinguished by their contents.
         process.shapes.append((begins, replace(old, stores=tuple(s._replace(cache_bytes=160 * MIB) for s in stores),
                                                xmx=old.xmx + old.caches + old.buffers)))  # fmt: skip
         self.fault(process, "caches of its own size", begins)

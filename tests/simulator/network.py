@@ -43,7 +43,7 @@ class Link:
     is_detailed: bool
     days_alike: int = 0
     known: np.ndarray = field(default_factory=lambda: np.ones(MINUTES, dtype=bool))
-    tells_limits: bool = True
+    reports_network_limits: bool = True
 
     def carried(self, direction: str) -> np.ndarray:
         """What comes of what is wanted."""
@@ -115,7 +115,7 @@ def bursts(fleet: Fleet, link: Link) -> None:
 
 
 def bursts_longer_than_ever(fleet: Fleet, link: Link) -> None:
-    """A habit of two days only."""
+    """Bursts as on the two previous days only."""
     bursts(fleet, link)
     link.days_alike = 2
 
@@ -171,9 +171,9 @@ def high_without_burst(fleet: Fleet, link: Link) -> None:
     link.wanted["out"] *= 0.85 * link.baseline / link.wanted["out"].max()
 
 
-def limits_untold(fleet: Fleet, link: Link) -> None:
+def network_limits_unknown(fleet: Fleet, link: Link) -> None:
     bursts(Fleet(), link)
-    link.tells_limits = False
+    link.reports_network_limits = False
 
 
 def minutes_lost(fleet: Fleet, link: Link) -> None:
@@ -190,7 +190,7 @@ FAULTS: tuple[Make, ...] = (
 )  # fmt: skip
 DECOYS: tuple[Make, ...] = (
     peaks_shortly, burst_is_over, bursts_each_day, steady_at_the_baseline, sways_about_the_baseline, high_without_burst,
-    limits_untold, minutes_lost, healthy,
+    network_limits_unknown, minutes_lost, healthy,
 )  # fmt: skip
 WITHOUT_BURST = {fleets.kind_of(make) for make in (at_its_limit_without_burst, high_without_burst)}
 
@@ -205,8 +205,8 @@ def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
         place | {
             "instance_id": link.name, "instance_type": link.instance_type, "state": "running", "is_spot": False,
             "launched_at": JUDGED - 999 * HOUR, "tags": {}, "observed_at": JUDGED + HOUR,
-            "network_baseline_bytes_per_second": link.baseline if link.tells_limits else None,
-            "network_peak_bytes_per_second": link.peak if link.tells_limits else None,
+            "network_baseline_bytes_per_second": link.baseline if link.reports_network_limits else None,
+            "network_peak_bytes_per_second": link.peak if link.reports_network_limits else None,
         }
         for link in fleet.resources
     ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""A week of news: faults come and go in the same clusters, hour after hour, and figures never stand still. Is anybody
-told the same news twice?
+"""A week of notifications: faults start and end in the same clusters, and metrics change every hour. Is any
+notification sent twice?
 
 Faults are those of `incidents`; here their symptoms also end, each in its own hour, get worse and better, turn into
-another case of the same rule, flicker, or can't be judged for an hour. Causes, incidents and what is sent are the
-product's; the tracker counts. An issue may be told once in an hour, and only when it opened, closed, or its cause, its
-severity, what is in it or what its findings say has become something else.
+another reason of the same detector, flap, or are not evaluated for an hour. The product computes causes, incidents, and
+notifications; the tracker counts them. An issue may get one notification per hour, and only if it was created or
+resolved, or its cause, its severity, its findings, or their reasons changed.
 """
 
 from __future__ import annotations
@@ -45,22 +45,27 @@ class NotificationsScore(Score):
     issues: int = 0
     output: int = 0
     allowed: int = 0
-    told_too_often: int = 0
-    told_twice: int = 0
+    sent_too_often: int = 0
+    sent_twice: int = 0
 
     @property
     def goals(self) -> list[Goal]:
         of = f"{self.output} notifications, {self.allowed} changes"
         return [
             Goal(f"notifications ÷ changes, of {of}", self.output / max(self.allowed, 1), 1, at_most=True),
-            Goal(f"hours with more news than changes, of {self.issues} issues", self.told_too_often, 0, at_most=True),
-            Goal("the same said twice of an issue", self.told_twice, 0, at_most=True),
+            Goal(
+                f"hours with more notifications than changes, of {self.issues} issues",
+                self.sent_too_often,
+                0,
+                at_most=True,
+            ),
+            Goal("identical notifications of an issue", self.sent_twice, 0, at_most=True),
         ]
 
 
 @dataclass
 class Tracker(MemorySink):
-    """Counts what each issue was told, and what was said twice."""
+    """Counts the notifications of each issue, and lists those sent twice."""
 
     output: Counter[str] = field(default_factory=Counter)
     twice: list[str] = field(default_factory=list)
@@ -68,14 +73,14 @@ class Tracker(MemorySink):
 
     def create(self, issue_draft: Any) -> Any:
         issue = super().create(issue_draft)
-        self._hear(issue.key, "create", issue_draft)
+        self._record(issue.key, "create", issue_draft)
         return issue
 
     def update(self, update: Any) -> None:
         super().update(update)
-        self._hear(update.key, update.action, update)
+        self._record(update.key, update.action, update)
 
-    def _hear(self, key: str, action: str, what: Any) -> None:
+    def _record(self, key: str, action: str, what: Any) -> None:
         finding = what.notification.finding
         said = (
             action,
@@ -97,7 +102,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 
 
 def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -> NotificationsScore:
-    """Judges so many hours in order and tells of them; scores what was told."""
+    """Evaluates the hours in order and delivers their notifications; scores what was delivered."""
     result = NotificationsScore("news", hours, clusters, 0, 0)
     _empty(warehouse)
     sink, before, notified_before = Tracker(), dict[str, Shape](), Counter[str]()
@@ -118,15 +123,15 @@ def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -
                 is_changed = now.get(key) != before.get(key)
                 result.allowed += is_changed
                 if (times := sink.output[key] - notified_before[key]) > is_changed:
-                    result.told_too_often += 1
-                    what = "changed" if is_changed else "is as it was"
+                    result.sent_too_often += 1
+                    what = "changed" if is_changed else "unchanged"
                     result.wrong.append(
-                        f"{sink.issue_drafts[int(key)].title}: told {times} times in hour {hour}, and {what}"
+                        f"{sink.issue_drafts[int(key)].title}: {times} notifications in hour {hour}, issue {what}"
                     )
             before, notified_before = now, sink.output.copy()
     result.issues, result.output = len(sink.output), sink.output.total()
-    result.told_twice = len(sink.twice)
-    result.wrong += [f"said twice: {line}" for line in sink.twice]
+    result.sent_twice = len(sink.twice)
+    result.wrong += [f"sent twice: {line}" for line in sink.twice]
     return result
 
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.cluster_fleet import DOWN, LACKING, REQUESTS, Fleet, a_broker, few_requests, requests_to, since
+from tests.simulator.cluster_fleet import (
+    DOWN,
+    REQUESTS,
+    UNDER_REPLICATED,
+    Fleet,
+    a_broker,
+    few_requests,
+    requests_to,
+    since,
+)
 from tests.simulator.cluster_kinds import goes_down
 from tests.simulator.clusters import NOW, PAST, Cluster
 
@@ -88,4 +97,4 @@ def takes_the_share_of_one_that_is_down(fleet: Fleet, cluster: Cluster) -> None:
         strain(cluster, other, slice(NOW - 1, None))
     goes_down(cluster, broker)
     fleet.fault(DOWN, cluster, broker, "down")
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")

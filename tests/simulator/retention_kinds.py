@@ -96,8 +96,8 @@ def written_long_ago(fleet: Fleet, cluster: Cluster) -> None:
         log.batches = [batch for batch in log.batches if batch.hour < ends]
 
 
-def made_anew_each_night(fleet: Fleet, cluster: Cluster) -> None:
-    """And filled with as many records, within the hour."""
+def recreated_each_night(fleet: Fleet, cluster: Cluster) -> None:
+    """Deleted, recreated, and filled with as many records within the hour."""
     topic = _topic(cluster)
     every = int(cluster.chance.choice([24, 168]))
     hours = range(int(cluster.chance.integers(0, every)), PAST + 1, every)
@@ -106,7 +106,7 @@ def made_anew_each_night(fleet: Fleet, cluster: Cluster) -> None:
         log.made_at = frozenset(hours)
 
 
-def made_anew_once(fleet: Fleet, cluster: Cluster) -> None:
+def recreated_once(fleet: Fleet, cluster: Cluster) -> None:
     moment = NOW - int(cluster.chance.integers(2, 200))
     for log in _topic(cluster).logs:
         log.made_at = frozenset([moment])
@@ -147,5 +147,5 @@ def retention_shortened(fleet: Fleet, cluster: Cluster) -> None:
 
 FAULTS = (nothing_is_deleted, one_log_is_not_deleted)
 DECOYS = (retention_runs, filled_with_old_records, late_records_dated_old, a_clock_is_years_ahead, all_clocks_are_ahead,
-          written_long_ago, made_anew_each_night, made_anew_once, kept_for_ever, old_segments_are_joined, tiered,
+          written_long_ago, recreated_each_night, recreated_once, kept_for_ever, old_segments_are_joined, tiered,
           retention_shortened)  # fmt: skip

@@ -88,7 +88,7 @@ class Fault:
     hurts_from: datetime | None = None
     """From here on it hurts without a pause, until it ends: no hour after its due one is `ok`."""
     verdicts: tuple[str, ...] = ()
-    """How it may rightly be judged in the hour it is due; none: that it is told is enough."""
+    """Valid verdicts in the hour in which the fault is due; empty: any firing verdict is right."""
 
     @classmethod
     def judged(cls, resource_name: str, kind: str, *verdicts: str) -> Fault:

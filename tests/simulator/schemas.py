@@ -1,8 +1,8 @@
 """Changelogs of state stores: documents of random schemas that releases change, written by key, and compacted.
 
-A record that survives is the last state of its key, or of the last hour, which isn't compacted yet. So old values fade
-as keys are written anew, and each judged hour sees the log as it was then. A fault is a release after which the old and
-the new values can't be read by one reader; it ends when compaction has taken the old ones.
+Compaction keeps the last record of each key, and all records of the last hour. Old values disappear as keys are
+rewritten, and each evaluated hour reads the log as of then. A fault is a release after which no single reader can read
+old and new values. The fault ends when compaction has removed the old values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.simulator.score import Score, score
 
 CLUSTER, PARTITIONS = "shop", 4
 ENOUGH, GONE = 150, 5
-"""Values of the new kind from which on it must be told; values of the old kind below which nothing is left to tell."""
+"""Values of the new kind from which on the detector must fire; values of the old kind below which the fault is over."""
 CONTROL_HOURS = 3
 PACE, SLOW_PACE = (0.05, 0.25), (0.02, 0.1)
 LARGE, RARE = 20_000, 30
@@ -62,8 +62,8 @@ VERDICTS = {
     "constant removed": ("warning: restore",),
 }
 KNOWN, CONSTANT, KNOWN_BY = 24 * HOUR, "refunded", 25
-"""For so long a constant must have been unknown, or unseen; the one that comes and goes here; and in how many values of
-the log a change must show for it to be told, whatever else a release wrote: fewer may be a slip."""
+"""Hours for which a constant must have been absent; the constant that appears and disappears here; and the number of
+values that must show a change before the detector may fire: fewer may be a mistake."""
 Settings = Mapping[str, Mapping[str, str]]
 MADE_BY_STREAMS: Settings = {
     "cleanup.policy": {"value": "compact", "source": "dynamic_topic_config"},
@@ -415,7 +415,7 @@ class _Builder:
         self.fault("rolled back", old, new, old)
 
     def reverted(self, kind: str, old: Node, new: Node) -> None:
-        """A release that is taken back some hours later: what it wrote stays in the log."""
+        """A release that is rolled back some hours later: its values stay in the log."""
         start = self.at()
         back = start + timedelta(hours=self.chance.uniform(6, 10))
         store = self.store([(START, timedelta(0), old), (start, timedelta(0), new), (back, timedelta(0), old)])
@@ -424,9 +424,9 @@ class _Builder:
         while ends + HOUR <= self.fleet.scenario.end and self._left(store, ends + HOUR, 1) >= ENOUGH:
             due = due if self._left(store, due + HOUR, 2) >= ENOUGH else due + HOUR
             ends += HOUR
-        # While it runs it is another fault, told by others of these kinds.
-        told_until = back if due < ends else self.fleet.scenario.end
-        self.fleet.truth.unclear.append((store.topic, start, told_until))
+        # While the release runs, the change is a fault of another kind, which is scored there.
+        unclear_until = back if due < ends else self.fleet.scenario.end
+        self.fleet.truth.unclear.append((store.topic, start, unclear_until))
         if due >= ends:
             return
         self.fleet.truth.faults.append(
@@ -502,7 +502,7 @@ class _Builder:
         self.fleet.hours[topic] |= {h - ago for h in self.fleet.hours[topic] for ago in before if h - ago >= START}
 
     def rare_version(self) -> None:
-        """All but a few keys of a large store are written anew by the next release."""
+        """The next release rewrites all but a few keys of a large store."""
         new, path = self.leaf(self.schema(), "integer")
         old = self.edit(new, path, lambda node: replace(node, kind="id"))
         start = start_of_hour(self.at())

@@ -48,23 +48,23 @@ class Score:
     faults: int
     missed: list[Fault] = field(default_factory=list)
     refuted: int = 0
-    """Tickets that were right by what was known, and that what came then refuted; they count neither way."""
+    """Tickets that were right by the data of their hour and were refuted by later data; they count neither way."""
     false_alarms: list[tuple[Verdict, str]] = field(default_factory=list)
-    """With the decoy it fell for."""
+    """With the decoy that caused it."""
     judged: int = 0
-    """Faults that were told in the hour they were due, and of which it is known how they must be judged."""
+    """Faults that were found in the hour in which they were due, and whose valid verdicts are known."""
     misjudged: list[tuple[Fault, Verdict]] = field(default_factory=list)
-    """Of these, those that were taken for something else."""
+    """Those of them with another verdict."""
     warnings: list[tuple[Fault, timedelta]] = field(default_factory=list)
-    """How long before its outage each fault was told, of those that an hourly run could tell AHEAD of it: the
-    first hour that saw enough of the load was judged by then."""
+    """Lead time of the finding before the outage, of faults that an hourly run could find AHEAD of it: the first
+    hour with enough of the load was evaluated by then."""
     errors: list[float] = field(default_factory=list)
     """Relative errors of a forecast."""
     error_of: str = ""
     claims: Counter[str] = field(default_factory=Counter)
-    """How often each thing was claimed that can be checked against the truth: since when, or what would help."""
+    """Number of claims that can be compared with the truth, by kind: since when, or which action helps."""
     false_claims: list[tuple[str, Fault, Verdict, str]] = field(default_factory=list)
-    """Those that don't hold, with what is wrong."""
+    """The false ones, each with the difference."""
 
     wrong: list[str] = field(default_factory=list)
     """What else is wrong, a line each."""
@@ -130,7 +130,7 @@ def pooled(scores: Sequence[Score]) -> Score:
 
 
 def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth: Truth) -> Score:
-    """Compares verdicts with the truth: faults by the hours they had to be told in, tickets by what they were for."""
+    """Compares verdicts with the truth: faults by the hours in which they are due, tickets by their resources."""
     by_resource: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in sorted(verdicts, key=lambda v: v.hour):
         by_resource[verdict.resource_name].append(verdict)
@@ -152,7 +152,7 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
         first = start_of_hour(fault.begins + SEEN)
         if fault.outage and fault.outage - _evaluated_at(first) >= AHEAD:
             lead = fault.outage - _evaluated_at(expected[0]) if expected else timedelta(0)
-            cause = (fault.kind, fault.begins, fault.outage)  # of all volumes of an instance, say: told once is told
+            cause = (fault.kind, fault.begins, fault.outage)  # one finding on any volume of an instance is enough, say
             leads[cause] = max(leads.get(cause, (fault, lead)), (fault, lead), key=lambda each: each[1])
     result.warnings = list(leads.values())
     for resource_name, said in by_resource.items():

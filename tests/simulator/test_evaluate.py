@@ -59,7 +59,7 @@ def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
 
 
 @pytest.mark.rare
-def test_nobody_is_told_the_same_news_twice(bench: Bench) -> None:
+def test_no_notification_is_sent_twice(bench: Bench) -> None:
     [result] = scores_of("notifications", bench, SMALL)
     assert result.wrong == [] and all(goal.is_met for goal in result.goals), result.goals
     assert (
@@ -90,14 +90,14 @@ def test_rules_on_brokers_are_right_of_a_small_fleet_and_its_past_is_what_the_ap
 
 
 @pytest.mark.rare
-def test_processes_whose_memory_grows_are_told_from_those_that_only_fill(bench: Bench) -> None:
+def test_processes_with_growing_memory_are_distinguished_from_those_that_only_fill_up(bench: Bench) -> None:
     [result] = scores_of("growth", bench, SMALL)
     assert result.missed == [] and result.false_alarms == []
     assert result.faults >= 10
 
 
 @pytest.mark.rare
-def test_disks_that_fill_are_told_from_those_that_breathe(bench: Bench) -> None:
+def test_disks_that_fill_up_are_distinguished_from_those_that_go_up_and_down(bench: Bench) -> None:
     [result] = scores_of("disks", bench, SMALL)
     assert result.missed == [] and result.false_alarms == []
     assert result.faults >= 10

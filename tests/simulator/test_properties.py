@@ -1,6 +1,6 @@
-"""What holds of verdicts whatever the rule: worse is never milder, and what has nothing to do with it changes nothing.
+"""Properties of the verdicts of any detector: a worse fault is never milder, and unrelated changes have no effect.
 
-Each ladder is one thing in several strengths, judged in the same hours; rungs are resources of one fleet.
+Each ladder is one fault in several strengths, evaluated in the same hours; rungs are resources of one fleet.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _hours(fleet: Fleet, first: Any = FIRST, hours: int = HOURS) -> list[Case]:
 
 
 def _never_milder(verdicts: list[Verdict], ladders: dict[str, list[str]]) -> list[str]:
-    """Rungs that are judged milder than the one below them in the same hour."""
+    """Rungs with a milder verdict than the rung below in the same hour."""
     said = {(verdict.resource_name, verdict.hour): verdict for verdict in verdicts}
     milder = []
     for names in ladders.values():

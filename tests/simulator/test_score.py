@@ -1,4 +1,4 @@
-"""The scorer: what counts as found, as missed, as false, and as told in time."""
+"""The scorer: what counts as found, as missed, as a false alarm, and as found in time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAULT = Fault("disk", "empties", START + 5.25 * HOUR, START + 9 * HOUR, START + 
 
 
 def scored(statuses: str, truth: Truth | None = None, resource_name: str = "disk") -> Score:
-    """Hours from START on: a alarm, o ok, s skip, space not judged."""
+    """Score of one verdict per hour from START on: a firing, o ok, s unknown, space not evaluated."""
     names = {"a": "firing", "o": "ok", "s": "unknown"}
     said = [Verdict(resource_name, START + n * HOUR, names[s], "…") for n, s in enumerate(statuses) if s != " "]
     return score("disks", DETECTOR, said, truth or Truth([FAULT]))
@@ -49,7 +49,7 @@ def test_tickets_against_a_fault(statuses: str, missed: int, false: int) -> None
     assert result.tickets == 1 - missed + false
 
 
-def test_hours_of_warning_count_from_when_the_hour_is_judged() -> None:
+def test_lead_time_counts_from_when_the_hour_is_evaluated() -> None:
     [(_, lead)] = scored("oooooaaaaa").warnings
     assert lead == OUTAGE - (START + 6 * HOUR + SETTLE) == timedelta(hours=3, minutes=20)
     assert scored("oooooaaaaa").warned == 1 and scored("oooooooaaa").warned == 0
@@ -58,8 +58,8 @@ def test_hours_of_warning_count_from_when_the_hour_is_judged() -> None:
 
 
 @pytest.mark.parametrize(("minutes_before", "is_asked"), [(240, True), (176, True), (174, False), (120, False)])
-def test_a_warning_is_asked_of_what_an_hourly_run_could_tell_in_time(minutes_before: int, is_asked: bool) -> None:
-    """The outage is at 09:30: the hour 06:00, judged at 07:10, is the last that can tell it two hours before."""
+def test_a_warning_is_expected_only_if_an_hourly_run_could_give_it_in_time(minutes_before: int, is_asked: bool) -> None:
+    """The outage is at 09:30: the hour 06:00, evaluated at 07:10, is the last that can fire two hours before."""
     begins = OUTAGE - timedelta(minutes=minutes_before)
     fault = Fault("disk", "empties", begins, START + 9 * HOUR, START + 12 * HOUR, OUTAGE)
     assert bool(scored("ooooooaaaa", Truth([fault])).warnings) is is_asked
@@ -73,7 +73,7 @@ def test_what_nobody_could_know_counts_neither_way() -> None:
     assert [decoy for _, decoy in result.false_alarms] == ["recovers"] and result.precision == 0
 
 
-def test_a_fault_told_for_something_else_is_named() -> None:
+def test_a_fault_with_another_verdict_is_listed() -> None:
     fault = replace(FAULT, outage=None, verdicts=("critical: restore",))
     said = [
         Verdict("disk", fault.due, "firing", "…", verdict) for verdict in ("critical: restore", "warning: rollback")

@@ -19,7 +19,7 @@ from tests.simulator.scenario import START, Scenario, Truth
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 MINUTE = timedelta(minutes=1)
 JUST_NOW = 5 * MINUTE
-"""What ended less than so long before the hour's end can't be told from a pause."""
+"""An end less than so long before the end of the hour cannot be distinguished from a pause."""
 NIGHTS, NEW_NIGHTS = 5, 3
 
 
@@ -397,7 +397,7 @@ class _Builder:
         self.scare(at, at + 2 * HOUR)
 
     def loses_points(self) -> None:
-        """CloudWatch lacks some minutes, or all."""
+        """CloudWatch has no data points for some minutes, or for all."""
         volume = self.add(0, "gp2", 100, self.calm(300))
         at = self.at(1, timedelta(hours=12))
         self.fleet.world.lose_points(volume.volume_id, at, at + MINUTE * self.chance.choice([7, 25, 50, 130]))

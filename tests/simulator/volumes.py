@@ -30,19 +30,19 @@ from tests.simulator.volume_sources import sources
 FIRST = START + timedelta(days=1)
 """The first hour that is judged: the app looks back a day."""
 HURTS, HARMLESS = 25, 10
-"""Minutes: held back for longer is a fault, for less nothing; what lies between counts neither way."""
+"""Minutes of throttling: more is a fault, less is not; anything between counts neither way."""
 STALL_HURTS, SLOW = 2, 5
-"""Minutes without progress that are an incident; and times the usual latency that is one."""
+"""Minutes without progress that are an incident; and the multiple of the baseline latency that is one."""
 DRY = 6
-"""Minutes after which the hour in which a bucket ran dry must say so: it was seen to empty."""
+"""Minutes after which the hour in which burst balance reached 0 must report it: its decrease was visible."""
 PAUSE = 10
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
 ADVICE, SINCE = "advice carries what is wanted", "since when is right"
 ADVISED = ("advised_volume_type", "advised_size_gib", "advised_iops", "advised_throughput_mib_s")
 CARRIED, SPARE_MINUTES = 0.98, 60
-"""Share of the minutes in which the advised volume must do all that is wanted; fewer minutes prove nothing."""
+"""Share of the minutes in which the advised volume must meet the demand; and the fewest minutes that prove it."""
 LONG, OF_IT = timedelta(minutes=90), 0.8
-"""After so long a time in a fault, so much of it must be told."""
+"""In a fault that has lasted so long, this share of its minutes must be reported."""
 
 
 # What came of it
@@ -233,7 +233,7 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
-                wrong = f"{output:.0f} min told of {hurt / MINUTE:.0f}" if output < least else None
+                wrong = f"{output:.0f} min reported of {hurt / MINUTE:.0f}" if output < least else None
                 result.claim(SINCE, fault, verdict, wrong)
 
 

@@ -77,7 +77,7 @@ def falls_out_of_what_size_keeps(life: Life) -> None:
     life.fault(AT_RISK, "at_risk", group_id="billing")
 
 
-def topic_made_anew(life: Life) -> None:
+def topic_recreated(life: Life) -> None:
     group = _billing(life)
     topic = life.topics["events"]
     since = int(life.onset(4, 20)) if not life.before else 0
@@ -388,7 +388,7 @@ FAULTS = (
     records_are_lost,
     stays_on_the_brink,
     falls_out_of_what_size_keeps,
-    topic_made_anew,
+    topic_recreated,
     newcomer_is_always_late,
     newcomer_is_late_at_the_peak,
     newcomer_never_commits,

@@ -2,7 +2,7 @@
 
 The apps run for the judged hour only: forty days and more of hours for each cluster would take them hours. What rules
 read of the past is written here as the apps would have written it: from the same cumulated records, bytes and positions
-that the sources of the judged hour are made of, at the moments at which a run would have asked. What stands still
+that the sources of the judged hour are made of, at the moments at which a run would have asked. What is constant
 (topics and their settings) is copied back from what the app made of the judged hour, to each day on which the topic
 was there. Partitions and places with commits are written for each day, for the hours that rules look at by the hour,
 and for all hours of a week in which somebody read late.
@@ -282,8 +282,8 @@ def _steps(life: Life) -> Iterator[pd.DataFrame]:
         rows = [
             {"hour": life.at(NOW - 2), "cluster": life.cluster, "group_id": group.name, "generation": number,
              "began_at": life.at(now.began), "members": None if now.members is None else len(now.members),
-             "gone": _told(before.members, now.members, "client", "host", "assignment"),
-             "come": _told(now.members, before.members, "client", "host"),
+             "gone": _not_in(before.members, now.members, "client", "host", "assignment"),
+             "come": _not_in(now.members, before.members, "client", "host"),
              "poll_interval_ms": round(group.poll_interval / SECOND * 1000) if now.members else None,
              "session_timeout_ms": round(group.session_timeout / SECOND * 1000) if now.members else None}
             for number, (before, now) in enumerate(pairwise(group.generations), 2)
@@ -295,8 +295,8 @@ def _steps(life: Life) -> Iterator[pd.DataFrame]:
             )
 
 
-def _told(of: Members, than: Members, *names: str) -> str | None:
-    """Those whose ids the others lack."""
+def _not_in(of: Members, than: Members, *names: str) -> str | None:
+    """JSON of the members of `of` whose ids are not in `than`, with these attributes; None if either is unknown."""
     if of is None or than is None:
         return None
     known = {member.member_id for member in than}

@@ -51,8 +51,10 @@ class _Lives:
 
 
 def _loop(life: Life, group: Group, since: float, takes: float) -> None:
-    """Since then whoever has the bad partition is busy with it for so long, and is out of the group after the poll
-    interval; who is done with it joins anew with the next generation."""
+    """From `since` on, the owner of the bad partition is busy for `takes` and leaves the group after the poll interval.
+
+    A member that has finished rejoins with the next generation.
+    """
     lives = _Lives(life, group)
     away: dict[int, float] = {}
     lives.begins(since - 5, list(range(MEMBERS)), 0)
@@ -118,7 +120,7 @@ def record_takes_too_long(life: Life) -> None:
 
 
 def record_never_ends(life: Life) -> None:
-    """One member after the other hangs for good, until they are started anew."""
+    """One member after the other hangs until it is restarted."""
     group = _billing(life)
     since = life.onset(26 * MINUTE, 3)
     _stands(group, since)
@@ -243,7 +245,7 @@ def storm(life: Life) -> None:
 
 
 def members_disagree(life: Life) -> None:
-    """They join anew by themselves."""
+    """The members rejoin without a restart."""
     group = _billing(life)
     since = life.onset(2.5, 10)
     lives, t = _Lives(life, group), since

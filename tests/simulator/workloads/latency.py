@@ -145,9 +145,9 @@ def nothing_comes_in(life: Life) -> None:
     topic.messages[NOW - 3 * DAY :] = 0
 
 
-def client_does_not_tell_its_topics(life: Life) -> None:
+def client_does_not_expose_its_topics(life: Life) -> None:
     way = _application(life, inside=(0.2, 300, 900))
-    way.tells_topics = False
+    way.reports_topics = False
 
 
 def late_processes_are_silent(life: Life) -> None:
@@ -176,6 +176,6 @@ DECOYS = (
     new_application_reads_all_there_is,
     late_until_an_hour_ago,
     nothing_comes_in,
-    client_does_not_tell_its_topics,
+    client_does_not_expose_its_topics,
     late_processes_are_silent,
 )

@@ -91,14 +91,14 @@ def somebody_without_a_group_does_not_wait(life: Life) -> None:
     """Not the group that waits for it: its members tell that they do."""
     life.consumers(_waited_for(life))
     life.topics[QUIET].others_poll = _without_waiting(life)
-    life.cannot_tell(POLLED, "others_poll", topic=QUIET)
+    life.not_evaluated(POLLED, "others_poll", topic=QUIET)
 
 
 def nobody_of_a_group_reads_it(life: Life) -> None:
     life.topic("events")
     life.group("billing", "events")
     life.topic(QUIET, life.uniform(0.001, 0.5)).others_poll = _without_waiting(life)
-    life.cannot_tell(POLLED, "no_reader", topic=QUIET)
+    life.not_evaluated(POLLED, "no_reader", topic=QUIET)
 
 
 def all_wait(life: Life) -> None:

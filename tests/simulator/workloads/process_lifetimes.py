@@ -283,7 +283,7 @@ class Way:
     inside: tuple[float, float, float]
     holds_back: bool = False
     """It aggregates windows."""
-    tells_topics: bool = True
+    reports_topics: bool = True
     """Clients before Kafka 3.3 don't."""
 
     def ages(self, partition: int, t: float) -> tuple[list[float], list[float]] | None:
@@ -485,7 +485,7 @@ class Life:
     """Hours that the warehouse has known it for."""
     brokers: tuple[int, ...] = (1, 2, 3)
     racks: dict[int, str] = field(default_factory=dict)
-    """By broker; without them the cluster's brokers aren't told."""
+    """Rack by broker; empty: the cluster's brokers are not reported."""
     handlers_idle: float = 0.9
     """Share of their time for which brokers' request handlers have nothing to do."""
     other_reads: float = 0.2 * MIB
@@ -500,11 +500,11 @@ class Life:
     begins: float | None = None
     """When its fault begins."""
     rights: dict[str, Right] = field(default_factory=dict)
-    """What rules must say."""
+    """Detector → finding that it must give."""
     unknown: dict[str, Right] = field(default_factory=dict)
-    """Why rules can't judge."""
+    """Detector → reason for which its verdict must be unknown."""
     may: set[str] = field(default_factory=set)
-    """Rules that may speak or not: what goes on concerns them too."""
+    """Detectors for which firing and not firing are both right: the fault affects them too."""
     before: bool = False
     """Judged before its fault has begun."""
 
@@ -536,12 +536,12 @@ class Life:
     def fault(
         self, rule: str, *reason: str, names: str = "", metrics: dict[str, str] | None = None, **resource: str
     ) -> None:
-        """The rule must say this of the thing, or name these topics."""
+        """The detector must fire for the resource with this reason, or name these topics."""
         if not self.before:
             self.rights[rule] = Right(reason, resource, tuple(names.split()), metrics or {})
 
-    def cannot_tell(self, rule: str, reason: str, **resource: str) -> None:
-        """The rule can't judge the thing, and says why."""
+    def not_evaluated(self, rule: str, reason: str, **resource: str) -> None:
+        """The verdict for the resource must be unknown, with this reason."""
         if not self.before:
             self.unknown[rule] = Right((reason,), resource)
 

@@ -222,7 +222,7 @@ def _known_end(life: Life, topic: Topic, partition: int) -> dict[str, Any]:
 
 
 def _known_commit(life: Life, topic: Topic, group: Group, partition: int) -> Rows:
-    """When a place was committed, as the hour before told."""
+    """The time of the last commit of a partition, as stored by the previous hour."""
     offset, at = group.committed(topic, partition, NOW - 1), group.committed_at(NOW - 1, topic.name)
     if offset is None or at is None or at < NOW - life.known:
         return []
@@ -455,7 +455,7 @@ def _consumed(consumer: Consumer, t: float) -> Iterator[tuple[str, dict[str, str
 
 def _ages(process: Process, way: Way, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
     """Of each of its tasks, at the node that reads the topic and at the one at which records end."""
-    if way.tells_topics:
+    if way.reports_topics:
         yield "reads_topic", {"node": "source", "topic": way.topic.name}, 1.0
     for partition in range(process.number, way.topic.partitions, PROCESSES):
         task = f"0_{partition}"

@@ -73,7 +73,7 @@ def monthly_application(life: Life) -> None:
 
 def stopped_for_maintenance(life: Life) -> None:
     _stopped(life, life.uniform(1, 6) * DAY)
-    # That nobody runs while records wait is told whatever the reason, and what retention took is lost.
+    # Dead threads with waiting records are reported whatever the reason, and records that retention deleted are lost.
     life.may = {DEAD, "consumer_data_at_risk"}
 
 
@@ -213,8 +213,8 @@ def all_threads_die(life: Life) -> None:
     life.fault(DEAD, "none_alive", endpoint="joiner-1.")
 
 
-def threads_die_untold(life: Life) -> None:
-    """Failures aren't told before Kafka 2.8."""
+def threads_die_before_kafka_2_8(life: Life) -> None:
+    """Kafka Streams exposes failed threads from 2.8 on."""
     _joiner(life)
     life.processes[0].threads = [(-NEVER, 4, None), (life.onset(0.5, 20), 2, None)]
     life.processes[1].threads = [(-NEVER, 4, None)]
@@ -253,7 +253,7 @@ def threads_die_and_are_replaced(life: Life) -> None:
     life.fault(DEAD, "replaced", endpoint="joiner-0.")
 
 
-def only_the_state_is_told(life: Life) -> None:
+def only_the_state_is_exposed(life: Life) -> None:
     _joiner(life)
     for process, state in zip(life.processes, ("RUNNING", "REBALANCING"), strict=True):
         process.threads = [(-NEVER, None, None)]
@@ -376,7 +376,7 @@ FAULTS = (
     store_fills_its_disk,
     some_threads_die,
     all_threads_die,
-    threads_die_untold,
+    threads_die_before_kafka_2_8,
     client_ends_in_an_error,
     client_does_not_come_to_its_end,
     application_ends,
@@ -398,7 +398,7 @@ DECOYS = (
     tasks_move_to_a_new_process,
     store_grows_slowly,
     store_that_breathes,
-    only_the_state_is_told,
+    only_the_state_is_exposed,
     process_is_just_ending,
     process_has_just_started,
     threads_were_removed,

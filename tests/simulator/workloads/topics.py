@@ -78,7 +78,7 @@ def new_topic(life: Life) -> None:
     topic.messages[: int(topic.made)] = 0
     topic.size[NOW - life.chance.randrange(3, 20) :] *= 3
     life.groups["billing"].born = topic.made
-    # New groups are on trial, and told so.
+    # New groups are on trial, and the detector of the trial may fire.
     life.may = {"consumer_trial_failed"}
 
 
@@ -189,7 +189,7 @@ def one_copy_of_a_changelog_is_enough(life: Life) -> None:
 
 
 def one_copy_is_enough_beside_one_that_stops(life: Life) -> None:
-    """The worse is told; it names both."""
+    """The finding has the worse reason and names both topics."""
     life.topic("payments", configs=PLAIN | {"min.insync.replicas": "1"})
     life.group("ledger", "payments")
     _events(life, configs=PLAIN | {"min.insync.replicas": "3"})
