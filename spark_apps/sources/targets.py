@@ -118,7 +118,7 @@ def _on_instance(instance: dict[str, Any], ec2: JmxEc2, clusters: set[str]) -> J
     resource, address = f"instance {instance['InstanceId']}", instance.get("PrivateIpAddress")
     tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
     keys: dict[str, Any] = {**ec2.defaults, "instance_id": instance["InstanceId"]}
-    keys |= {key: tags[tag] for key, tag in ec2.told_by.items() if tag in tags}
+    keys |= {key: tags[tag] for key, tag in ec2.keys_from_tags.items() if tag in tags}
     if not address:
         return Gap(resource, "missing: it has no private address", _role(keys))
     return _endpoint(resource, keys, clusters, ec2.scheme, f"{address}:{ec2.port}", ec2.path)

@@ -146,14 +146,14 @@ AWS = {"account": ACCOUNT, "regions": ["eu-central-1", "eu-west-1"]}
 
 
 def tagged(**ec2: Any) -> Config:
-    wanted = {"account": ACCOUNT, "tags": {"part": "broker"}, "port": 7071, "told_by": {"cluster": "kafka"}}
+    wanted = {"account": ACCOUNT, "tags": {"part": "broker"}, "port": 7071, "keys_from_tags": {"cluster": "kafka"}}
     wanted |= {"defaults": {"role": "broker", "user": "reader", "password": "sesame"}}
     clusters = [{"name": "orders", "bootstrap_servers": "b"}]
     return Config.model_validate({"kafka": clusters, "aws": [AWS], "jmx_ec2": [wanted | ec2]})
 
 
 def test_tagged_instances_of_all_regions_become_endpoints(aws: AwsEndpoint) -> None:
-    jvms = jvms_of(tagged(told_by={"cluster": "kafka", "broker_id": "node"}))
+    jvms = jvms_of(tagged(keys_from_tags={"cluster": "kafka", "broker_id": "node"}))
     found = {e.instance_id: e for e in jvms.by_section["jmx_ec2.0"]}
     address = aws.world.instances["i-0b1"].private_ip
     assert found.keys() == {"i-0b1", "i-0b2"} and found["i-0b1"].url == f"http://{address}:7071/metrics"
@@ -194,5 +194,5 @@ def test_no_such_instance_is_a_gap(aws: AwsEndpoint) -> None:
 def test_a_search_names_an_account_and_keys_that_there_are() -> None:
     with pytest.raises(ValidationError, match="which isn't under `aws`"):
         tagged(account="999999999999")
-    with pytest.raises(ValidationError, match="told_by"):
-        tagged(told_by={"password": "secret"})
+    with pytest.raises(ValidationError, match="keys_from_tags"):
+        tagged(keys_from_tags={"password": "secret"})

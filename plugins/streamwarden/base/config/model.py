@@ -203,9 +203,9 @@ class JmxEc2(Section):
     path: str | None = Field(
         None, pattern="^/[^?#]*$", description="Path of its address; empty: /metrics, or what the protocol has."
     )
-    told_by: dict[Literal["role", "cluster", "app", "broker_id", "memory_limit_bytes"], Name] = Field(
+    keys_from_tags: dict[Literal["role", "cluster", "app", "broker_id", "memory_limit_bytes"], Name] = Field(
         default_factory=dict,
-        description="Keys of an entry under `jmx` that a tag of the instance tells, e.g. `{app: application}`.",
+        description="Keys of an entry under `jmx` whose value is a tag of the instance, e.g. `{app: application}`.",
     )
     defaults: JmxDefaults = Field(
         default_factory=dict,
