@@ -1,4 +1,4 @@
-"""Waits for what a JVM tells over Jolokia."""
+"""Waits for conditions on the MBeans of a JVM, over Jolokia."""
 
 from __future__ import annotations
 

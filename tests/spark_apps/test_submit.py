@@ -1,4 +1,4 @@
-"""What an app that fails says."""
+"""Errors of an app that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""App brokers on a real broker: exact counts, a restart in mid-hour, a silent neighbour, the same hour twice."""
+"""App brokers on a real broker: exact counts, a restart within the hour, a broker that does not respond, a rerun."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     consume(broker, 1300)
     run_app(spark, "brokers", hour, config)
     topic = row(warehouse, TOPIC_ROW, hour=hour, topic=TOPIC)
-    assert topic["messages_in"] == 300  # what came between the two runs: no more, no less
+    assert topic["messages_in"] == 300  # exactly the records between the two runs
     assert topic["bytes_out"] > 1300 * 100 > topic["bytes_in"] > 300 * 100
     assert topic["log_bytes"] > 1300 * 100 and topic["brokers"] == 1
     on_broker = row(warehouse, TOPIC_ROW.replace("topic_hourly", "broker_topic_sample"), hour=hour, topic=TOPIC)
@@ -124,7 +124,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert on_broker["segments"] == 3  # one of each partition
     assert second["segments"] >= second["partitions"]
     assert second["produce_p99_ms"] >= 0 and second["fetch_consumer_mean_ms"] > 0
-    assert second["fetch_follower_p99_ms"] is None  # there is no follower, so no figure
+    assert second["fetch_follower_p99_ms"] is None  # without a follower the metric is null
     assert abs(first["process_started_at"] - second["process_started_at"]) < A_WHILE
 
     broker.kill()
@@ -143,7 +143,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     any_jvm = JmxEndpoint(role="app", app="any-jvm", cluster="demo", url=broker.jolokia_url)
     run_app(spark, "jvm_apps", hour, config.model_copy(update={"jmx": [any_jvm]}))
     app = row(warehouse, "select * from metrics.jvm_app_hourly where hour = :hour", hour=hour)
-    assert before <= app["cpu_ratio"] * app["covered_seconds"] <= cpu_seconds(broker)  # nothing of the one before
+    assert before <= app["cpu_ratio"] * app["covered_seconds"] <= cpu_seconds(broker)  # nothing of the previous process
     assert abs(app["process_started_at"] - again["process_started_at"]) < A_WHILE
     assert 0 < app["gc_seconds"] < app["covered_seconds"]
 
@@ -182,7 +182,7 @@ def test_failed_produces_are_counted_by_error_and_topic(broker: Broker, warehous
 
 
 class Reading:
-    """A reader of topics that polls on another thread."""
+    """A consumer of topics that polls on another thread."""
 
     def __init__(self, broker: Broker, group: str, *topics: str, **settings: Any) -> None:
         servers = {"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "client.id": group}
@@ -223,7 +223,7 @@ def test_a_topic_polled_empty_differs_from_one_that_shares_a_fetch_session_with_
         Reading(broker, "patient", "waits"),
         Reading(broker, "both", "beside", "busy"),
     ):
-        time.sleep(8)  # until the groups are settled
+        time.sleep(8)  # until the groups are stable
         run_app(spark, "brokers", hour - HOUR, config_for(broker))
         for _ in range(500):
             producer.produce("busy", b"x")
@@ -235,7 +235,7 @@ def test_a_topic_polled_empty_differs_from_one_that_shares_a_fetch_session_with_
     assert a_second["waits"] < 3 and a_second["empty"] > 50 and a_second["beside"] == pytest.approx(a_second["busy"])
     assert 0 < round(topics["busy"]["produce_requests"]) <= 500 and topics["empty"]["produce_requests"] == 0
     detector = load_detectors()["topic_polled_empty"]
-    params = detector.params_in_force(Config()) | {"fetches": 5}  # a busy machine makes the busy topic slow
+    params = detector.params_in_force(Config()) | {"fetches": 5}  # on a loaded host the busy topic is slow
     with warehouse.connect() as connection:
         found = {one.about.columns["topic"]: one for one in findings(connection, detector, hour, Config(), params)}
     assert {topic: one.reason for topic, one in found.items()} == {"empty": "polled", "beside": "beside_busy"}
@@ -275,7 +275,7 @@ def test_a_log_that_the_cleaner_marked_uncleanable_is_reported(
 
 
 def judged_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, config: Config) -> dict[str, Any]:
-    """What compaction_stalled says of the broker now."""
+    """The finding of compaction_stalled on the broker now."""
     run_app(spark, "brokers", hour, config)
     detector = load_detectors()["compaction_stalled"]
     with warehouse.connect() as connection:
@@ -283,9 +283,11 @@ def judged_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, 
     return next({"reason": f.reason, **f.metrics} for f in found if f.metrics["endpoint"] == broker.jolokia_url)
 
 
-def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
+def test_a_broker_that_does_not_respond_has_a_row_of_nulls_and_a_gap(
+    broker: Broker, warehouse: sa.Engine, spark: Any
+) -> None:
     hour = present_hour()
-    for _ in range(2):  # the second run doubles nothing
+    for _ in range(2):  # the second run adds no rows
         run_app(spark, "brokers", hour, config_for(broker))
     dead = row(warehouse, BROKER_ROW, hour=hour, endpoint=DEAD)
     assert dead["broker_id"] == 7 and dead["samples"] is None and dead["under_replicated_partitions"] is None
@@ -294,9 +296,7 @@ def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse:
     assert row(warehouse, "select count(*) as n from metrics.broker_hourly")["n"] == 2
 
 
-def test_an_hour_that_is_over_is_missing_not_empty(
-    broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path
-) -> None:
+def test_a_past_hour_is_missing_not_empty(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
     hour = present_hour() - 48 * HOUR
     rows = run_app(spark, "brokers", hour, config_for(broker))
     none = dict.fromkeys(("metrics.broker_sample", "metrics.broker_topic_sample", "metrics.topic_hourly"), 0)
@@ -309,8 +309,8 @@ def test_an_hour_that_is_over_is_missing_not_empty(
     )
 
 
-def test_what_brokers_counted_for_different_times_is_summed_as_rates(spark: Any) -> None:
-    """One broker restarted a minute before it was read: it neither shrinks the time of the others nor their bytes."""
+def test_counters_of_brokers_over_different_times_are_summed_as_rates(spark: Any) -> None:
+    """One broker restarted a minute before it was read: the covered time and bytes of the others stay the same."""
     began, read = datetime(2026, 1, 5, 10, tzinfo=UTC), datetime(2026, 1, 5, 11, tzinfo=UTC)
     restarted = read - timedelta(seconds=60)
     columns = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"

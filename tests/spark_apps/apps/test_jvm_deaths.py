@@ -1,4 +1,4 @@
-"""A real Kafka Streams application that dies: a thread, then its client of a record, or the process again and again."""
+"""A real Kafka Streams application that fails: a thread, then its client by a record, or the process repeatedly."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def send(broker: Broker, value: str, partition: int = 0) -> None:
 
 
 def wait_for(port: int, wanted: dict[str, Any]) -> None:
-    """Until the client tells so of itself, e.g. {"state": "RUNNING"}; several MBeans tell of one client."""
+    """Waits until the MBeans of the client expose these attributes, e.g. {"state": "RUNNING"}."""
     wait_until(
         f"http://127.0.0.1:{port}/jolokia",
         "kafka.streams:type=stream-metrics,*",
@@ -75,7 +75,7 @@ def wait_for(port: int, wanted: dict[str, Any]) -> None:
 
 
 def wait_for_members(broker: Broker, number: int) -> None:
-    """Until the application's group has so many members, and each has what it is to read."""
+    """Waits until the application's group has so many members, each with its assignment."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     deadline = time.monotonic() + DEADLINE_SECONDS
     group = admin.describe_consumer_groups(["mortal"])["mortal"].result()
@@ -91,7 +91,7 @@ def _gather(spark: Any, hour: datetime, config: Config) -> None:
 
 
 def _put_back(warehouse: sa.Engine, hour: datetime, hours: int) -> None:
-    """What was gathered of a process, as if of so many hours before: a live process tells of now only."""
+    """Moves the gathered rows of a process so many hours back: a live process exposes the present only."""
     earlier = hour - hours * HOUR
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": earlier.date()})
@@ -114,7 +114,7 @@ def row_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
         return tuple(connection.execute(sa.text(query), {"hour": hour}).one())
 
 
-def test_its_threads(
+def test_dead_stream_threads(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hour, port, rmi_port = present_hour(), free_port(), free_port()
@@ -150,12 +150,12 @@ def test_its_threads(
     assert (*alone_by_rmi, hung_by_rmi[-1]) == (2, 1, "RUNNING", "PENDING_ERROR")
     assert (hung.reason, hung.metrics["streams_state"]) == ("error", "PENDING_ERROR")
     closed = said()
-    # The client has closed itself, and its figures are gone; that its group is empty tells what that means.
+    # The client has closed itself and exposes no metrics. The empty group shows that it is dead.
     assert (closed.reason, closed.metrics["previous_threads"], closed.metrics["members"]) == ("closed", 3, 0)
 
 
-def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
-    """Three lives that are ended without a word, and a fourth; each is seen once, as the hours would have seen them."""
+def test_a_crash_looping_process(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
+    """Three processes that are killed, and a fourth; each is sampled once, as hourly runs would have done."""
     hour, port = present_hour(), free_port()
     for ago in (3, 2, 1, 0):
         with mortal(broker, tmp_path, port) as app:
@@ -163,7 +163,7 @@ def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark
             run_app(spark, "jvm_apps", hour, config_of(broker, port))
             _put_back(warehouse, hour, ago)
             os.kill(app.pid, signal.SIGKILL)
-    # Lives of seconds are as even as a schedule's.
+    # Lifetimes of seconds are as regular as those of a scheduled job.
     said = judged(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
     assert (said.reason, said.metrics["short_runs"]) == ("restarting", 3)
     assert 1 < said.metrics["shortest_run_seconds"] < DEADLINE_SECONDS

@@ -89,7 +89,7 @@ CASES: dict[str, tuple[list[Any], list[Any], str, tuple[Any, Any, Any]]] = {
 
 
 def test_counts(spark: Any) -> None:
-    """All cases in one query, an endpoint each: Spark's price is paid once."""
+    """All cases in one query, one endpoint per case, to pay Spark's start-up once."""
     readings = [
         (name, "bytes_in_total", labels, at(minute), "counter", None if value is None else float(value), started)
         for name, (run, _, _, _) in CASES.items()

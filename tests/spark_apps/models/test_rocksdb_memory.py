@@ -25,7 +25,7 @@ def bean(
     kind: str = "key_value",
     **more: float,
 ) -> dict[str, Any]:
-    """The figures of one store and task."""
+    """The RocksDB metrics of one store and task."""
     figures = {
         "block_cache_usage_bytes": usage,
         "block_cache_capacity_bytes": capacity,
@@ -89,7 +89,7 @@ PROCESSES: dict[str, tuple[list[list[dict[str, Any]]], tuple[Any, ...]]] = {
 
 
 def test_by_process_and_by_store(spark: Any) -> None:
-    """All processes in one query: Spark's price is paid once."""
+    """All processes in one query, to pay Spark's start-up once."""
     samples = [
         ("c", "app", name, metric, _labels(one), START + timedelta(seconds=n), None if value is None else float(value))
         for name, (moments, _) in PROCESSES.items()

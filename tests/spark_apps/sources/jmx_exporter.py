@@ -20,7 +20,7 @@ AGENT = JarSet(
     lock=Path(__file__).with_name("jars.lock"),
 )
 WITHOUT_RULES = "{}"
-# The rules that the exporter's examples have for Kafka's brokers, as far as they matter here.
+# Rules of the exporter's examples for Kafka brokers, as far as they matter here.
 KAFKA_RULES = r"""
 lowercaseOutputName: true
 rules:
@@ -58,7 +58,7 @@ rules:
 
 @contextmanager
 def in_jvms_started_here(folder: Path, config: str) -> Iterator[str]:
-    """A JVM that starts within the block carries the exporter; gives the address of its page."""
+    """JVMs started within the block run the exporter; yields the URL of its page."""
     file, port = folder / "exporter.yaml", free_port()
     file.write_text(config)
     before = dict(os.environ)

@@ -139,7 +139,7 @@ class _Registry(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Logs nothing."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -151,7 +151,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def registry(schemas: list[dict[str, Any]] = SCHEMAS) -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
-    """Its address, to which a behaviour is added as path, and how often what was asked."""
+    """URL of the registry, to which a behaviour is appended as path, and request counts by (behaviour, endpoint)."""
     server = _Server(("127.0.0.1", 0), _Registry)
     server.schemas, server.asked, server.over = schemas, Counter(), threading.Event()
     with answering(server):

@@ -1,4 +1,4 @@
-"""What is left to copy of partitions that are being moved, by what brokers tell of their log directories."""
+"""Remaining bytes of partition reassignments, from the brokers' DescribeLogDirs responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONNECTION: Any = SimpleNamespace(cluster=SimpleNamespace(name="c"))
 
 
 class Client:
-    """Answers as kafka-python does."""
+    """Responds as kafka-python does."""
 
     def __init__(self, moving: dict[int, tuple[list[int], list[int]]] | KafkaError) -> None:
         self.moving = moving
@@ -49,7 +49,7 @@ def rows_of(client: Any, log_dirs_by_broker: dict[int, list[dict[str, Any]]]) ->
     return list(moves.rows())
 
 
-def test_what_is_left_to_copy() -> None:
+def test_remaining_bytes() -> None:
     moving = {0: ([2, 3, 1], [2, 3]), 1: ([4, 1], [4]), 2: ([2, 4], [2]), 3: ([2, 1], [2]), 4: ([5, 1], [5])}
     log_dirs_by_broker = {
         1: [log_dir({0: 100, 1: 100}), log_dir({3: 100, 4: 100, 9: 1000})],
@@ -62,18 +62,18 @@ def test_what_is_left_to_copy() -> None:
     assert {
         partition: (row["partition_bytes"], row["copied_bytes"], row["left_bytes"]) for partition, row in found.items()
     } == {
-        0: (100, 60, 140),  # one has a part, one nothing yet
-        1: (100, None, None),  # it may lie in the directory that is offline
-        2: (None, 7, None),  # how large it is nobody knows
-        3: (100, 101, 0),  # a compacted copy may be larger
-        4: (100, None, None),  # broker 5 didn't answer
+        0: (100, 60, 140),  # one target has a part, the other nothing yet
+        1: (100, None, None),  # the replica may be in the offline directory
+        2: (None, 7, None),  # the size of the source is unknown
+        3: (100, 101, 0),  # a copy of a compacted partition may be larger
+        4: (100, None, None),  # broker 5 did not respond
     }
     assert {row["broker"]: row["adding_replicas"] for row in rows if row["kind"] == "broker"} == {
         1: 0, 2: 3, 3: 1, 4: 1, 5: 1,
     }  # fmt: skip
 
 
-def test_a_broker_that_tells_no_throttles_is_a_gap_and_one_that_did_not_answer_is_not_asked() -> None:
+def test_a_broker_without_throttle_configs_is_a_gap_and_one_without_response_is_not_called() -> None:
     rows = rows_of(Client({0: ([1, 2], [2])}), {1: [log_dir({0: 5})]})
     assert {row["broker"]: row.get("gap") for row in rows if row["kind"] == "broker"} == {
         1: "refused: broker 1 of cluster 'c' doesn't tell its throttles: KafkaTimeoutError: no answer.", 2: None,

@@ -1,4 +1,4 @@
-"""A real move between three brokers, with a throttle that stays behind, through the source, the app and the rule."""
+"""A real reassignment between three brokers, with a leftover throttle, through source, app, and detector."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def trio(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
 
 @pytest.fixture
 def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> Iterator[Callable[..., Finding]]:
-    """Gathers now, as of so many hours before the judged one; returns what the rule says of the judged one."""
+    """Gathers now, as of so many hours before the evaluated hour; returns the finding of the evaluated hour."""
     detector = load_detectors()["reassignment_impact"]
     with module_warehouse.connect() as connection, connection.begin() as transaction:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
@@ -90,7 +90,7 @@ def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> I
 
 
 def throttle(trio: Cluster, bytes_per_second: int) -> None:
-    """As kafka-reassign-partitions.sh --throttle does."""
+    """Sets the configs of kafka-reassign-partitions.sh --throttle."""
     admin = AdminClient({"bootstrap.servers": trio.bootstrap_servers})
     wanted = {("TOPIC", "moved"): dict(zip(REPLICAS, ("0:1", "0:3"), strict=True))}
     wanted |= {("BROKER", str(b.node_id)): dict.fromkeys(RATES, str(bytes_per_second)) for b in trio.brokers}
@@ -105,7 +105,7 @@ def throttle(trio: Cluster, bytes_per_second: int) -> None:
 
 
 @pytest.mark.rare
-def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Callable[..., Finding]) -> None:
+def test_a_reassignment_and_its_leftover_throttle(trio: Cluster, judged: Callable[..., Finding]) -> None:
     throttle(trio, MIB)
     client = KafkaAdminClient(bootstrap_servers=trio.bootstrap_servers.split(","))
     with client:
@@ -116,7 +116,7 @@ def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Ca
         while moving.metrics["left_bytes"] >= earlier and time.monotonic() < deadline:
             time.sleep(1)
             moving = judged(0)
-        assert (moving.reason, moving.metrics["silent_brokers"]) == ("unseen", 2)  # no JVM was asked
+        assert (moving.reason, moving.metrics["silent_brokers"]) == ("unseen", 2)  # no JVM was read
         assert moving.metrics["throttle_bytes_per_second"] == MIB
         assert 0 < moving.metrics["left_bytes"] < earlier < 20 * MIB
 

@@ -90,7 +90,7 @@ def test_only_topics_with_missing_leaders_are_requested_again() -> None:
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
-    """The first is the controller and alone has the listener EXTRA. Of topic `lossy` there are two replicas."""
+    """The first broker is the controller and the only one with the listener EXTRA. Topic `lossy` has two replicas."""
     folder = tmp_path_factory.mktemp("three")
     port, extra, controller = free_port(), free_port(), free_port()
     soon = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
@@ -123,7 +123,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
 
 
 def read(source: ClusterSource) -> list[dict[str, Any]]:
-    """Its rows, read in this process."""
+    """Rows of the source, read in this process."""
     reader = source.reader(cast(StructType, StructType.fromDDL(str(source.schema()))))
     batches = (cast(pa.RecordBatch, batch) for part in reader.partitions() for batch in reader.read(part))
     return [row for batch in batches for row in batch.to_pylist()]
@@ -156,7 +156,7 @@ def test_a_leader_without_our_listener_differs_from_no_leader(three: list[Broker
 @pytest.mark.rare
 @pytest.mark.slow
 def test_an_unclean_election_is_counted(three: list[Broker], spark: SparkSession) -> None:
-    """The only replica in sync is dead, and one that had fallen out comes back."""
+    """The only in-sync replica is dead, and an out-of-sync replica returns."""
     admin = AdminClient({"bootstrap.servers": three[0].bootstrap_servers, "log_level": 0})
 
     def in_sync() -> list[int]:

@@ -1,4 +1,4 @@
-"""Exporters' pages: dialects, what isn't a number, and pages that are no pages. Figures are those of Jolokia."""
+"""Exporters' pages: naming dialects, invalid numbers, and invalid pages. Values equal those over Jolokia."""
 
 from __future__ import annotations
 
@@ -91,17 +91,19 @@ def test_a_page_is_read_in_every_sample(agents: Agents) -> None:
     assert gap_of(rows, agents.url("good")) is None and agents.asked == ["/good", "/good"]
     values = {(row["metric"], row["labels"]): row["value"] for row in rows}
     assert values["bytes_in_total", "{}"] == 700 and values["bytes_in_total", '{"topic": "a"}'] == 300
-    assert values["log_bytes", '{"topic": "a"}'] == 11  # partitions added up, the one on its way to another disk not
+    assert (
+        values["log_bytes", '{"topic": "a"}'] == 11
+    )  # sum over partitions, without the future replica on another disk
     assert values["heap_used_bytes", "{}"] == 90567656 and values["cpu_seconds_total", "{}"] == 2
     assert values["heap_max_bytes", "{}"] is None  # -1
     assert values["under_replicated_partitions", "{}"] is None and values["under_min_isr_partitions", "{}"] is None
     assert {row["kind"] for row in rows if row["metric"] == "bytes_in_total"} == {"counter"}
     assert {row["process_started_at"] for row in rows} == {datetime.fromtimestamp(1795255175.6, UTC)}
-    assert sum(row["metric"] == "log_bytes" for row in rows) == 1  # wide: in the last sample only
+    assert sum(row["metric"] == "log_bytes" for row in rows) == 1  # many attributes: in the last sample only
     assert "process_start_seconds" not in {row["metric"] for row in rows}
 
 
-def test_half_a_page_that_looks_whole_to_http(agents: Agents) -> None:
+def test_a_truncated_page_that_http_does_not_detect(agents: Agents) -> None:
     rows = ask(agents.url("half"))
     assert gap_of(rows, agents.url("half")) == "refused: the answer ends in the middle of a line"
     assert [row["metric"] for row in rows] == [None]
@@ -120,19 +122,19 @@ def test_half_a_page_that_looks_whole_to_http(agents: Agents) -> None:
         (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the answer"),
     ],
 )
-def test_pages_that_are_none(agents: Agents, page: bytes, reason: str) -> None:
+def test_invalid_pages(agents: Agents, page: bytes, reason: str) -> None:
     address = agents.serve(page)
     rows = ask(address)
     assert (gap_of(rows, address) or "").startswith(f"refused: {reason}")
     assert [row["metric"] for row in rows] == [None]
 
 
-def test_syntax_that_pages_may_have() -> None:
+def test_all_syntax_of_the_exposition_format() -> None:
     page = (
         "\r\n# a comment\n#\n"
         'kafka_log_log_size { topic = "a b,c}" , partition="0" , }\t7 1795255179000\r\n'
         'kafka_log_log_size{topic="q\\"u\\\\o\\nte",partition="0"} 8\n'
-        "jvm_threads_current 5\n"  # not of brokers
+        "jvm_threads_current 5\n"  # not a metric of brokers
         'process_open_fds 1 # {trace="x"} 1\n'
         "# EOF\n"
     )
@@ -143,7 +145,7 @@ def test_syntax_that_pages_may_have() -> None:
     }
 
 
-def test_names_by_the_example_rules() -> None:
+def test_names_of_the_exporter_s_example_rules() -> None:
     page = """kafka_server_brokertopicmetrics_bytesin_total 700
 kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 300
 kafka_log_log_size{partition="0",topic="a"} 5
@@ -271,7 +273,7 @@ java_lang_OperatingSystem_ProcessCpuTime 4.0E9
     }
 
 
-def test_a_machine_by_node_exporter(agents: Agents) -> None:
+def test_a_host_by_node_exporter(agents: Agents) -> None:
     values = values_of(node_page(), "node")
     assert values["physical_memory_bytes", ""] == 8 * 2**30 and values["available_memory_bytes", ""] == 2 * 2**30
     assert values["machine_cpu_seconds_total", "mode=idle"] == 1500  # of all processors
@@ -279,17 +281,19 @@ def test_a_machine_by_node_exporter(agents: Agents) -> None:
     assert values["file_system_bytes", "device=/dev/root,fstype=ext4,mountpoint=/"] == 8 * 2**30
     assert values["file_system_read_only", "device=/dev/root,fstype=ext4,mountpoint=/"] == 1
     rows = ask(agents.serve(node_page()), role="node")
-    assert {row["process_started_at"].timestamp() for row in rows} == {BOOTED_AT}  # not the exporter's own start
+    assert {row["process_started_at"].timestamp() for row in rows} == {
+        BOOTED_AT
+    }  # not the start of the exporter itself
     (gap,) = (row["gap"] for row in ask(agents.url("good"), role="node"))
     assert gap.startswith("refused: the page has none of the metrics that are wanted")
 
 
-def test_machines_have_no_jolokia() -> None:
+def test_hosts_have_no_jolokia() -> None:
     with pytest.raises(ValidationError, match="a machine is read by node exporter"):
         JmxEndpoint.model_validate({"role": "node", "cluster": "c", "url": "http://b"})
 
 
-def test_a_wanted_line_that_is_cut_spoils_the_page() -> None:
+def test_a_truncated_line_of_a_catalog_metric_makes_the_page_invalid() -> None:
     names = names_of("broker", 1, 2)
     with pytest.raises(Refused, match="line 2"):
         list(series_of(b'x 1\nkafka_log_log_size{topic="a\nkafka_log_log_size{topic="b"} 1\n', names))
@@ -305,7 +309,7 @@ def test_the_start_time_is_converted_to_our_clock() -> None:
 
 
 @pytest.mark.parametrize("section", ["jmx_files.0", "jmx_ec2.0"])
-def test_what_was_found_has_the_credentials_of_the_defaults_and_gaps_are_rows(
+def test_discovered_targets_have_the_credentials_of_the_defaults_and_gaps_are_rows(
     agents: Agents, section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defaults = {"role": "broker", "cluster": "demo", "user": "reader", "password": "${JMX_PASSWORD}"}
@@ -329,7 +333,7 @@ def test_what_was_found_has_the_credentials_of_the_defaults_and_gaps_are_rows(
 
 
 def last_of(rows: list[dict[str, Any]], address: str) -> dict[tuple[str, str], float | None]:
-    """(metric, labels) → the newest value; without the one whose labels differ, for a text isn't exposed."""
+    """(metric, labels) → the newest value, without broker_info: its labels differ, because pages expose no strings."""
     assert gap_of(rows, address) is None
     ordered = sorted((row for row in rows if row["endpoint"] == address), key=lambda row: row["at"])
     return {(row["metric"], row["labels"]): row["value"] for row in ordered if row["metric"] != "broker_info"}
@@ -369,7 +373,7 @@ def test_a_real_broker_exposes_the_same_values_as_over_jolokia(tmp_path: Path, c
     by_jolokia, by_exporter = last_of(rows, broker.jolokia_url), last_of(rows, exporter)
     assert by_exporter.keys() - {RESIDENT} == {series for series in by_jolokia if series[0] not in missing}
     moving = {"heap_used_bytes", "non_heap_used_bytes", "cpu_seconds_total", "open_file_descriptors"}
-    moving |= {metric for metric in METRICS if metric.startswith("log_flush")}  # the metadata log's, too
+    moving |= {metric for metric in METRICS if metric.startswith("log_flush")}  # includes the metadata log
     moving |= {"request_handler_idle_ratio", "cleaner_last_run_seconds"}
     in_both = by_exporter.keys() & by_jolokia.keys()
     steady = [s for s in in_both if s[0] not in moving and "__cluster_metadata" not in s[1]]
@@ -382,7 +386,7 @@ def test_a_real_broker_exposes_the_same_values_as_over_jolokia(tmp_path: Path, c
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) -> None:
+def test_a_real_streams_application_exposes_the_same_values_as_over_jolokia(tmp_path: Path) -> None:
     port = free_port()
     arguments = [str(Path(demo.__path__[0]) / "OrdersApp.java"), "BROKER", str(tmp_path / "state"), "unbounded"]
     with Broker(tmp_path / "broker") as broker, in_jvms_started_here(tmp_path, WITHOUT_RULES) as exporter:
@@ -404,7 +408,7 @@ def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) 
             httpx.get(exporter, timeout=60)  # the first page takes long
             by_jolokia, by_exporter = asked_in_turn(jolokia, exporter)
     assert by_exporter[RESIDENT] > by_exporter["heap_used_bytes", "{}"]  # type: ignore[operator]
-    unlike = ("streams_version", "streams_state")  # a text, and what may change while one after the other is asked
+    unlike = ("streams_version", "streams_state")  # a string, and metrics that may change between the two reads
     assert {s for s in known(by_exporter) if s[0] not in unlike} - {RESIDENT} == {
         s for s in known(by_jolokia) if s[0] not in unlike
     }
@@ -418,7 +422,7 @@ def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) 
 
 
 def asked_in_turn(jolokia: str, exporter: str) -> tuple[dict[tuple[str, str], float | None], ...]:
-    """What either says last; again until Jolokia says the same before and after: clients add metrics as they go."""
+    """The last values of both; repeated until Jolokia returns the same series before and after: clients add metrics."""
 
     def said(address: str, protocol: str) -> dict[tuple[str, str], float | None]:
         return last_of(ask(address, protocol=protocol, role="app", timeout_seconds=30), address)
@@ -437,7 +441,7 @@ def known(values: dict[tuple[str, str], float | None]) -> set[tuple[str, str]]:
 
 
 def wait_for_stores(url: str, stores: int) -> None:
-    """Until the application's stores are open."""
+    """Waits until the application's stores are open."""
     query = f"{url}/read/kafka.streams:type=stream-state-metrics,*/estimate-num-keys"
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
