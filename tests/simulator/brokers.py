@@ -1,7 +1,7 @@
-"""Clusters with at most one fault or decoy each, judged by every rule on brokers and their disks.
+"""Clusters with at most one fault or decoy each, evaluated by every detector on brokers and their disks.
 
-A decoy of one rule that makes another speak is a false alarm of that one; what one event does to several rules by
-itself (a flush that is slow by any measure) is a fault of each.
+If a decoy of one detector makes another one fire, that is a false alarm of the other one. An event that is a fault for
+several detectors (a slow flush, say) is a fault of each.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FAULTS: tuple[Make, ...] = (
     b.two_controllers,
     b.too_large,
     b.without_keys,
-    b.replicas_lack_for_hours,
+    b.min_isr_not_met_for_hours,
     b.refused_without_a_reason,
     b.cleaner_dies,
     b.log_given_up,
@@ -123,7 +123,7 @@ DECOYS: tuple[Make, ...] = (
     b.a_controller_is_silent,
     b.controllers_elsewhere,
     b.leaders_move,
-    b.rights_are_tried,
+    b.unauthorized_client_retries,
     b.replicas_out_of_sync_for_minutes,
     b.restarts_for_two_hours,
     b.somebody_tries,
@@ -180,7 +180,7 @@ SHORTAGES = ("is_heap_full", "is_volume_empty")
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
+    """Clusters of all kinds in rotation."""
     fleet = Fleet(scenario)
     kinds = (*scenario.some(FAULTS), *DECOYS)
     for n in range(scenario.clusters):
@@ -194,7 +194,7 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def _settle(fleet: Fleet, cluster: Cluster) -> None:
-    """What an absolute limit says of any broker, whatever was done to it."""
+    """Adds the faults by the absolute limit of log flushes, which holds for any broker, and the decoys."""
     p95 = cluster.gauges["log_flush_p95_ms"][:, NOW]
     flushes = 3600 * cluster.rates["log_flushes_total"][:, NOW]
     limit = fleet.flush_limits.get(cluster.name, 100.0)
@@ -209,7 +209,7 @@ def _settle(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
     with TemporaryDirectory() as folder:
         cluster_sources.load(bench, fleet.clusters, Path(folder))
@@ -234,7 +234,7 @@ def _claim_shortages(fleet: Fleet, result: Score, verdicts: list[Verdict]) -> No
 
 
 def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> tuple[Score, list[Verdict]]:
-    """Of the fleet's own: other parts may have left something in the warehouse."""
+    """Verdicts on the clusters of this fleet only: other parts may have left rows in the warehouse."""
     verdicts = []
     for finding in bench.judge(rule, config):
         columns = finding.resource.columns

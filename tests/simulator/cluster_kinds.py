@@ -1,4 +1,4 @@
-"""What befalls partitions, disks and the page cache; and what only looks so."""
+"""Faults and decoys of partitions, disks, and the page cache."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def goes_down(cluster: Cluster, broker: int) -> None:
 
 
 def broker_down(fleet: Fleet, cluster: Cluster) -> None:
-    """Somebody killed it; its heap was as full as it may be before a collection."""
+    """The process was killed; its heap was as full as is normal before a collection."""
     broker = a_broker(cluster)
     cluster.gauges["heap_used_bytes"][broker] *= cluster.chance.uniform(0.5, 1.8)
     is_lost(fleet, cluster, broker, "down")
@@ -50,7 +50,7 @@ STATES = ("stopping", "stopped", "shutting-down", "terminated", None)
 
 
 def its_machine_is_gone(fleet: Fleet, cluster: Cluster) -> None:
-    """Stopped by somebody, terminated, or its host failed."""
+    """The instance was stopped or terminated, or its host failed."""
     broker = a_broker(cluster)
     cluster.machines[broker] = STATES[int(cluster.chance.integers(0, len(STATES)))]
     is_lost(fleet, cluster, broker, "instance_gone")
@@ -73,13 +73,13 @@ def its_region_is_not_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def nears(limit: np.ndarray | float, cluster: Cluster, least: float, most: float) -> np.ndarray:
-    """By so much of its limit an hour, up to the judged hour, within which it is reached."""
+    """Increase per hour as a share of the limit, which is reached within the evaluated hour."""
     hours = NOW - np.arange(PAST + 1) - cluster.chance.uniform(0, 1)
     return np.asarray(limit * (1 - cluster.chance.uniform(least, most) * hours).clip(0, 1))
 
 
 def its_disk_filled(fleet: Fleet, cluster: Cluster) -> None:
-    """Without room for a segment its only log directory fails, and with the last of these a broker ends itself."""
+    """Without space for a segment the only log directory fails, and then the broker shuts down."""
     broker = a_broker(cluster)
     used = cluster.used_bytes[broker]
     used[:] = np.maximum(used, nears(cluster.disk_bytes, cluster, 0.005, 0.04))
@@ -88,7 +88,7 @@ def its_disk_filled(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def its_files_were_used_up(fleet: Fleet, cluster: Cluster) -> None:
-    """No segment can be opened any more, so that its log directory fails."""
+    """No further segment can be opened, so the log directory fails."""
     broker = a_broker(cluster)
     files, limit = cluster.gauges["open_file_descriptors"][broker], cluster.gauges["max_file_descriptors"][broker]
     files[:] = np.maximum(files, nears(limit, cluster, 0.01, 0.08))
@@ -100,7 +100,7 @@ def fill_heap(cluster: Cluster, broker: int, hours: slice) -> None:
 
 
 def spend_credits(cluster: Cluster, broker: int, hours: slice) -> None:
-    """Its volume does what its size sustains: flushes wait."""
+    """Its volume is throttled to its baseline: flushes wait."""
     cluster.balances[broker, hours] = cluster.chance.uniform(0, 0.9)
     for name in ("log_flush_p95_ms", "log_flush_p999_ms", "produce_p99_ms"):
         cluster.gauges[name][broker, hours] *= cluster.chance.uniform(4, 10)
@@ -142,7 +142,7 @@ def down_beside_a_short_peer(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def two_down(fleet: Fleet, cluster: Cluster) -> None:
-    """Partitions that both held take no writes any more."""
+    """Partitions with replicas on both brokers accept no writes."""
     broker = a_broker(cluster)
     other = (broker + 1) % cluster.brokers
     for each in (broker, other):
@@ -181,7 +181,7 @@ def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def reassigned(cluster: Cluster, part: float) -> None:
-    """A part of a topic's partitions get a replica more, which isn't in sync yet."""
+    """A share of a topic's partitions get one more replica, which is not in sync yet."""
     topic = cluster.topics[0]
     for n, replicas in enumerate(topic.replicas):
         free = [broker for broker in range(cluster.brokers) if broker not in replicas]
@@ -191,17 +191,17 @@ def reassigned(cluster: Cluster, part: float) -> None:
 
 
 def replicas_added(fleet: Fleet, cluster: Cluster) -> None:
-    """A reassignment under way, of some partitions of a topic."""
+    """A reassignment of some partitions of a topic is in progress."""
     reassigned(cluster, 0.5)
 
 
 def all_replicas_added(fleet: Fleet, cluster: Cluster) -> None:
-    """The same of all."""
+    """The same for all partitions of the topic."""
     reassigned(cluster, 1.0)
 
 
 def just_started(fleet: Fleet, cluster: Cluster) -> None:
-    """It was restarted minutes ago and catches up."""
+    """The broker was restarted minutes ago and catches up."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.05, 0.22))
     cluster.drop_from_isr(broker)
@@ -209,7 +209,7 @@ def just_started(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rolls(fleet: Fleet, cluster: Cluster) -> None:
-    """A rolling restart: some are back, one is down right now."""
+    """A rolling restart: some brokers are back, one is down now."""
     down = int(cluster.chance.integers(1, cluster.brokers))
     for broker in range(down):
         cluster.restart(broker, 0.1 + 0.12 * (down - broker))
@@ -217,7 +217,7 @@ def rolls(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def back_between_samples(fleet: Fleet, cluster: Cluster) -> None:
-    """Replicas that fell out when the metadata were read, and were back in a later sample."""
+    """Replicas out of sync when metadata was read, and in sync in a later sample."""
     broker = a_broker(cluster)
     cluster.drop_from_isr(broker, cluster.topics[:1])
     cluster.update_isr_gauges()
@@ -244,7 +244,7 @@ def taken_out(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def comes_up(fleet: Fleet, cluster: Cluster) -> None:
-    """It isn't listed yet, but its JVM answers: it reads its logs."""
+    """The broker is not listed yet, but its JVM responds: it recovers its logs."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.02, 0.2))
     cluster.drop_from_isr(broker)
@@ -259,7 +259,7 @@ def out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def most_out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
-    """Most JVMs don't answer us; the cluster lists all."""
+    """Most JVMs do not respond; the cluster lists all brokers."""
     cluster.answers[1:, NOW] = False
 
 
@@ -267,7 +267,7 @@ def most_out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def single_replica_down(fleet: Fleet, cluster: Cluster) -> None:
-    """A topic of one replica, and the broker that has it is down."""
+    """A topic with one replica, and the broker of the replica is down."""
     topic, broker = cluster.topics[0], a_broker(cluster)
     topic.replicas = [[replicas[0]] for replicas in topic.replicas]
     topic.configs["min.insync.replicas"] = "1"
@@ -283,7 +283,7 @@ def single_replica_down(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
-    """Followers had fallen out; then the leader died."""
+    """Followers were out of sync, then the leader died."""
     topic, broker = cluster.topics[0], cluster.topics[0].replicas[0][0]
     for n, replicas in enumerate(topic.replicas):
         if replicas[0] == broker:
@@ -300,7 +300,7 @@ def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def a_listener_is_lost(fleet: Fleet, cluster: Cluster) -> None:
-    """A broker came back from a restart without the listener by which the cluster is asked, which lists it no more."""
+    """A broker restarted without the listener that the product uses, so metadata no longer lists it."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.3, 0.9))
     for topic in cluster.topics:
@@ -310,7 +310,7 @@ def a_listener_is_lost(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def elected_uncleanly(fleet: Fleet, cluster: Cluster) -> None:
-    """Followers had fallen out, the leader died, one of them took over. All is in sync again, but less."""
+    """Followers were out of sync, the leader died, and an unclean election followed. Records are lost."""
     topic = cluster.topics[0]
     chosen = [n for n, replicas in enumerate(topic.replicas) if len(replicas) > 1]
     for n in chosen:
@@ -323,7 +323,7 @@ def elected_uncleanly(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def elected_uncleanly_before(fleet: Fleet, cluster: Cluster) -> None:
-    """Days ago; a broker that fell out an hour ago leads now, after it had caught up."""
+    """An unclean election days ago. A replica that was out of sync an hour ago caught up before it became leader."""
     topic = cluster.topics[0]
     for n, replicas in enumerate(topic.replicas):
         topic.out_of_sync_before[n] = replicas[:1]
@@ -331,7 +331,7 @@ def elected_uncleanly_before(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
-    """Its leaders are yet to be elected, as the metadata are read."""
+    """Leaders are not elected yet when metadata is read."""
     first = cluster.topics[0]
     made = Topic("new-topic", 0.0, [list(replicas) for replicas in first.replicas], begun=JUDGED + 2 * HOUR)
     count = int(cluster.chance.integers(1, len(made.replicas) + 1))
@@ -350,8 +350,8 @@ def fault_of_disk(fleet: Fleet, cluster: Cluster, broker: int, *severities: str)
 
 
 def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
-    """What is used grows for so many hours now, and has room for so many more; what is kept for less comes and goes by
-    so little that it was never full before."""
+    """Usage has grown for so many hours and reaches 100 % in so many more. Its daily change by retention is so small
+    that the disk was never full before."""
     used = cluster.used_bytes[broker]
     now = used[NOW]
     grown = (cluster.disk_bytes - now) / (hours + left) * (np.arange(PAST + 1) - NOW + hours).clip(0)
@@ -361,21 +361,21 @@ def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
 
 
 def producer_grew(fleet: Fleet, cluster: Cluster) -> None:
-    """With a retention of weeks: the disk is full in two days or so."""
+    """With a retention of weeks: the disk is full in about two days."""
     broker = a_broker(cluster)
     fills(cluster, broker, int(cluster.chance.integers(5 * 24, 20 * 24)), cluster.chance.uniform(20, 55))
     fault_of_disk(fleet, cluster, broker, "warning", "critical")
 
 
 def producer_grew_much(fleet: Fleet, cluster: Cluster) -> None:
-    """The same, and it ends tonight."""
+    """The same, and the disk is full tonight."""
     broker = a_broker(cluster)
     fills(cluster, broker, int(cluster.chance.integers(5 * 24, 12 * 24)), cluster.chance.uniform(3, 8))
     fault_of_disk(fleet, cluster, broker, "critical")
 
 
 def producer_grew_yesterday(fleet: Fleet, cluster: Cluster) -> None:
-    """Where there is little room the week before doesn't matter: it ends within hours of the alarm, or never."""
+    """With little free space the past week is irrelevant: the disk is full within hours of the finding, or never."""
     broker = a_broker(cluster)
     hours = int(cluster.chance.integers(30, 60))
     used = cluster.used_bytes[broker]
@@ -404,7 +404,7 @@ def slowly_full(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def full_but_steady(fleet: Fleet, cluster: Cluster) -> None:
-    """At 88 %, for weeks: what retention removes comes in again, more by day and on weekdays."""
+    """At 88 % for weeks: retention deletes as much as comes in, more by day and on weekdays."""
     chance, hours = cluster.chance, np.arange(PAST + 1) + int(cluster.chance.integers(0, 168))
     rhythm = 1 + chance.uniform(0, 0.03) * np.sin(2 * np.pi * hours / 24)
     rhythm *= 1 + chance.uniform(0, 0.04) * np.sin(2 * np.pi * hours / 168)
@@ -414,7 +414,7 @@ def full_but_steady(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
-    """Compaction or segments of a day and more: up for days, down at once."""
+    """Compaction, or segments of a day and more: usage rises for days and drops at once."""
     period = int(cluster.chance.integers(20, 80))
     tooth = ((np.arange(PAST + 1) + cluster.chance.integers(0, period)) % period) / period
     height = cluster.chance.uniform(0.1, 0.25) * cluster.disk_bytes
@@ -437,7 +437,7 @@ def moved_in(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def young_disk(fleet: Fleet, cluster: Cluster) -> None:
-    """Since two days; it fills until its retention is reached."""
+    """Two days old: usage rises until retention takes effect."""
     cluster.disk_since = NOW - int(cluster.chance.integers(20, 60))
     age = np.arange(PAST + 1) - cluster.disk_since
     retention = cluster.chance.uniform(70, 170)
@@ -445,7 +445,7 @@ def young_disk(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rises_on_weekdays(fleet: Fleet, cluster: Cluster) -> None:
-    """Three days are retained: it is fullest on Fridays and emptiest on Mondays."""
+    """Retention of three days: usage is highest on Fridays and lowest on Mondays."""
     phase = int(cluster.chance.integers(0, 168))
     week = np.arange(PAST + 1 + 72) + phase
     load = np.where(week // 24 % 7 < 5, 1.0, cluster.chance.uniform(0.2, 0.6))
@@ -460,7 +460,7 @@ def disk_sizes_not_reported(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def traffic_rose(fleet: Fleet, cluster: Cluster) -> None:
-    """By a half, since a day and for good; with a retention of two days and room for it."""
+    """Traffic rose by half a day ago, permanently; retention is two days, and the space suffices."""
     hours = since(cluster, 20, 40)
     rises = np.linspace(1, 1.5, 48)
     for broker in range(cluster.brokers):
@@ -473,14 +473,14 @@ def traffic_rose(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def read_cold(cluster: Cluster, hours: np.ndarray, ratio: float) -> None:
-    """In these hours the disks read so much of what is sent, beside what they read anyway."""
+    """Adds disk reads in these hours: this share of the bytes sent."""
     sent = (cluster.rates["bytes_out_total"] + cluster.rates["replication_bytes_out_total"]) * 3600
     noise = cluster.chance.lognormal(0, 0.2, sent.shape)
     cluster.read_bytes[:, hours] += (ratio * sent * noise)[:, hours]
 
 
 def hours_of(days: int, first: int, count: int) -> np.ndarray:
-    """Of the last days, `count` hours each that begin `first` hours before the day's end."""
+    """Hour indices: on each of the last `days` days `count` hours from `first` hours before its end."""
     return np.concatenate([NOW - 24 * day - first + np.arange(count) for day in range(days)])
 
 
@@ -518,7 +518,7 @@ def page_cache_too_small_by_node_exporter(fleet: Fleet, cluster: Cluster) -> Non
 
 
 def backfill_each_night(fleet: Fleet, cluster: Cluster) -> None:
-    """A group goes back a day and catches up within hours: the last of them it ends without lag."""
+    """A group resets its offsets by a day and catches up within hours; it ends the last one without lag."""
     first, count = int(cluster.chance.integers(6, 20)), int(cluster.chance.integers(2, 5))
     for day in range(9):
         hours = NOW - 24 * day - first + np.arange(count)
@@ -528,7 +528,7 @@ def backfill_each_night(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def batch_each_night(fleet: Fleet, cluster: Cluster) -> None:
-    """A group that runs once a night: at the end of any other hour it is hours behind."""
+    """A group that runs once per night: it is hours behind at the end of any other hour."""
     first = int(cluster.chance.integers(6, 20))
     for day in range(9):
         end = NOW - 24 * day - first
@@ -545,7 +545,7 @@ def starts_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def restores_read(fleet: Fleet, cluster: Cluster) -> None:
-    """An application loses its stores on some days, and restores them in one hour and a part of the next."""
+    """An application loses its stores on some days, and restores them within two hours."""
     for day in cluster.chance.choice(7, 5, replace=False):
         hour = NOW - 24 * int(day) - 5
         read_cold(cluster, np.array([hour]), cluster.chance.uniform(1, 3))
@@ -554,7 +554,7 @@ def restores_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def replicas_read(fleet: Fleet, cluster: Cluster) -> None:
-    """Replicas of a broker that was away catch up, on some days."""
+    """On some days replicas of a restarted broker catch up."""
     for day in range(1, 6):
         hours = NOW - 24 * day - 9 + np.arange(3)
         read_cold(cluster, hours, cluster.chance.uniform(0.5, 2))
@@ -562,7 +562,7 @@ def replicas_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def moves_read(fleet: Fleet, cluster: Cluster) -> None:
-    """Partitions are moved for some hours of some days: their leaders read them from the disk."""
+    """Reassignments for some hours of some days: leaders read the partitions from disk."""
     for day in range(1, 6):
         hours = NOW - 24 * day - 9 + np.arange(int(cluster.chance.integers(3, 7)))
         read_cold(cluster, hours, cluster.chance.uniform(0.8, 2))
@@ -585,7 +585,7 @@ def little_is_read_by_node_exporter(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def two_cold_days(fleet: Fleet, cluster: Cluster) -> None:
-    """A repair."""
+    """A repair: two days of cold reads."""
     for day in cluster.chance.choice(6, 2, replace=False):
         read_cold(cluster, NOW - 24 * int(day) - 4 - np.arange(12), cluster.chance.uniform(0.5, 2))
 
@@ -596,6 +596,6 @@ def little_is_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def disks_of_the_machine(fleet: Fleet, cluster: Cluster) -> None:
-    """NVMe that no metric of EBS knows."""
+    """NVMe instance storage without EBS metrics."""
     cluster.has_volumes = False
     read_cold(cluster, np.arange(PAST + 1), 0.5)

@@ -1,8 +1,8 @@
-"""What the brokers' JVMs and the clusters' metadata say of simulated clusters, and what earlier hours left behind.
+"""JMX samples and metadata of simulated clusters in the layout of the sources, and rows of the previous hours.
 
-The judged hour goes through the apps, from the sources' layout on. The hours before are written by `past`, which makes
-the same columns of the same readings as the app brokers does (a test compares them for the judged hour); figures of
-volumes, instances, nodes and groups, which other apps gather, are rows in all hours.
+The evaluated hour passes through the apps, from the sources' layout on. `past` writes the previous hours: it computes
+the same columns from the same readings as the app brokers (a test compares them for the evaluated hour). Metrics of
+volumes, instances, nodes, and groups, which other apps gather, are written as rows in all hours.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ from tests.simulator.scenario import JUDGED
 from tests.simulator.volume_kinds import ACCOUNT
 
 LOOK_BACK = 3
-"""Hours after which a counter's earlier reading says nothing any more."""
+"""Hours after which an earlier reading of a counter is no longer used."""
 LOG_DIR = "/var/lib/kafka"
 HELD_HOURS = 6
-"""For so long the partitions' leaders are remembered."""
+"""Hours for which the leaders of partitions are stored."""
 
 
 def url_of(cluster: Cluster, broker: int) -> str:
@@ -66,7 +66,7 @@ def instance_of(cluster: Cluster, broker: int) -> str:
 
 
 def load(bench: Bench, clusters: list[Cluster], folder: Path) -> None:
-    """The judged hour by the apps, and all before."""
+    """Runs the apps for the evaluated hour, and writes all previous hours."""
     frames = brokers.transform(_jmx(bench, clusters, folder), JUDGED, _config(clusters))
     bench.load("brokers", frames)
     bench.load("consumer_groups", consumer_groups.transform(_metadata(bench, clusters), JUDGED, Config()))
@@ -107,7 +107,7 @@ def _jmx(bench: Bench, clusters: list[Cluster], folder: Path) -> dict[str, DataF
 
 
 def _readings(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
-    """The samples of the judged hour."""
+    """The JMX samples of the evaluated hour."""
     started = cluster.started[broker, NOW]
     for n in range(SAMPLES):
         at = JUDGED + HOUR + READ_AFTER + n * timedelta(seconds=APART)
@@ -165,7 +165,7 @@ COUNTS = ("dead_cleaner_threads", "uncleanable_partitions", "partitions", "leade
 
 
 def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
-    """What its counters say when this hour is read, and so long after."""
+    """Values of the counters so long after this hour is read."""
     at, started = cluster.read_at[hour], cluster.started[broker, hour]
     since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600)
     return {name: float((rate[broker, : hour + 1] * since).sum() + rate[broker, hour] * seconds)
@@ -173,7 +173,7 @@ def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> 
 
 
 def _responses(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
-    """Counters of produce responses by error; what never happened has none."""
+    """Counters of produce responses by error; errors that never occurred have no counter."""
     if not cluster.reports_errors:
         return {}
     at, started = cluster.read_at[hour], cluster.started[broker, hour]
@@ -185,7 +185,7 @@ def _responses(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -
 
 
 FAILS = ("INVALID_RECORD", "INVALID_TIMESTAMP", "NOT_ENOUGH_REPLICAS")
-"""What FailedProduceRequestsPerSec counts, too."""
+"""Rate of the errors that FailedProduceRequestsPerSec counts too."""
 
 
 def _failed(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> float:
@@ -196,7 +196,7 @@ def _failed(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> f
 
 
 def _of_topics(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> Iterator[tuple[str, str, float]]:
-    """Topics' counters, by their share of what the broker counts, and the sizes of their logs."""
+    """Counters of topics, by their share of the broker's counters, and the sizes of their logs."""
     total = counters(cluster, broker, hour, seconds)
     for topic in cluster.topics:
         if topic.begun > hour_at(hour) + HOUR or not any(broker in each for each in topic.replicas):
@@ -209,7 +209,7 @@ def _of_topics(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -
 
 
 def _earlier(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
-    """The newest reading that an earlier run left of each counter."""
+    """The newest reading of each counter by an earlier run."""
     hour = next((NOW - n for n in range(1, LOOK_BACK + 1) if cluster.answers[broker, NOW - n]), None)
     if hour is None:
         return
@@ -300,7 +300,7 @@ def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
 
 
 def _offsets(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """Of topics whose logs are simulated."""
+    """Offsets of topics with simulated logs."""
     at = {"as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + READ_AFTER}
     for topic in cluster.topics:
         for partition, log in enumerate(topic.logs):
@@ -365,7 +365,7 @@ def _of_broker(cluster: Cluster, broker: int, hours_ago: int) -> dict[str, Any]:
 
 
 def remember(bench: Bench, clusters: list[Cluster]) -> None:
-    """What the hours before left in the warehouse."""
+    """Writes the rows of the previous hours to the warehouse."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 4):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
@@ -390,7 +390,7 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
 
 
 def copy(connection: sa.Connection, table: str, *frames: pd.DataFrame) -> None:
-    """Rows into a table, NaN as null; frames may be empty."""
+    """Inserts rows into a table, NaN as null; frames may be empty."""
     if not (output := [frame for frame in frames if not frame.empty]):
         return
     rows, text = pd.concat(output), io.BytesIO()
@@ -405,8 +405,8 @@ def copy(connection: sa.Connection, table: str, *frames: pd.DataFrame) -> None:
 def past(cluster: Cluster) -> pd.DataFrame:
     """The rows of metrics.broker_hourly, of every hour, as far as detectors read them.
 
-    As the app makes them: a rate reaches from the last reading, or from the process' start, to this one; a gauge is the
-    largest of its samples, the handlers' idle share and the under-replicated partitions the smallest.
+    As in the app, a rate covers the time from the last reading, or from the process start, to this one. A gauge is the
+    largest of its samples; the idle share of request handlers and under-replicated partitions are the smallest.
     """
     return pd.concat([_past_of(cluster, broker) for broker in range(cluster.brokers)])
 
@@ -460,7 +460,7 @@ def _hours() -> pd.DatetimeIndex:
 
 
 def _mean_since(rate: np.ndarray, hours: np.ndarray) -> np.ndarray:
-    """Of the hours since the last reading."""
+    """Rates over the hours since the last reading."""
     total = np.concatenate([[0.0], np.cumsum(rate)])
     back = np.where(hours <= LOOK_BACK, hours, 1).astype(int)
     place = np.arange(1, len(total))
@@ -468,7 +468,7 @@ def _mean_since(rate: np.ndarray, hours: np.ndarray) -> np.ndarray:
 
 
 def _disks_before(cluster: Cluster) -> pd.DataFrame:
-    """The disks of eight days, and of four weeks where they are so full that more is asked."""
+    """Disk usage of eight days, or of four weeks for disks full enough that detectors read more."""
     frames = []
     for broker in range(cluster.brokers):
         is_full = cluster.used_bytes[broker, NOW] > 0.8 * cluster.disk_bytes
@@ -484,7 +484,7 @@ def _disks_before(cluster: Cluster) -> pd.DataFrame:
 
 
 def _partitions_before(cluster: Cluster) -> pd.DataFrame:
-    """Healthy ones: each led by its preferred leader, or by the first that was in sync."""
+    """Partitions of the previous hours, each led by its preferred leader, or by the first in-sync replica."""
     held = HELD_HOURS if sum(len(topic.before) for topic in cluster.topics) < 1000 else 1
     rows = [
         {"hour": hour, "cluster": cluster.name, "topic": topic.name, "partition": n,
@@ -515,7 +515,7 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
 
 
 def _topics_before(cluster: Cluster) -> pd.DataFrame:
-    """The topics of a month ago and of the last hours."""
+    """Topics of a month ago and of the last hours."""
     shares = {JUDGED - timedelta(days=30): cluster.partitions_before}
     shares |= {JUDGED - n * HOUR: 1.0 for n in range(1, HELD_HOURS + 1)}
     rows = [
@@ -543,7 +543,7 @@ def _topics_before(cluster: Cluster) -> pd.DataFrame:
 
 
 def _brokers_before(cluster: Cluster) -> pd.DataFrame:
-    """All were listed, an hour ago and before."""
+    """Brokers of the previous hours, in which all were listed."""
     rows = [
         {"hour": JUDGED - n * HOUR, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
          "is_listed": True, "replicas": 10, "observed_at": JUDGED - (n - 1) * HOUR} | _of_broker(cluster, broker, n)
@@ -577,7 +577,7 @@ def _instances(cluster: Cluster) -> pd.DataFrame:
 
 
 def _hours_of_ec2(cluster: Cluster) -> list[datetime]:
-    """The judged one and the one before, in which all machines ran."""
+    """Instances of the evaluated hour and of the previous one, in which all were running."""
     return [JUDGED - HOUR, JUDGED][: 1 + cluster.is_region_read]
 
 
@@ -607,7 +607,7 @@ def _volumes(cluster: Cluster) -> pd.DataFrame:
 
 
 def _disk_reads(cluster: Cluster) -> pd.DataFrame:
-    """Of eight days, and of the judged hour."""
+    """Volumes of eight days and of the evaluated hour."""
     hours = np.arange(PAST - 8 * 24, PAST + 1)
     times = _hours()[hours]
     return pd.concat([
@@ -620,7 +620,7 @@ def _disk_reads(cluster: Cluster) -> pd.DataFrame:
 
 
 def _groups(cluster: Cluster) -> pd.DataFrame:
-    """Of eight days: the cluster's slowest group."""
+    """Lag of the cluster's slowest group over eight days."""
     hours = np.arange(PAST - 8 * 24, PAST)
     status = np.where(cluster.rewinds[hours], "rewind", "ok")
     return pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "group_id": "slowest", "status": status,
@@ -628,7 +628,7 @@ def _groups(cluster: Cluster) -> pd.DataFrame:
 
 
 def _applications(cluster: Cluster) -> pd.DataFrame:
-    """Streams applications where one restores."""
+    """Streams applications of clusters in which one restores."""
     hours = np.flatnonzero(cluster.restores)
     return pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "app": "totals", "endpoint": "totals-1",
                          "records_to_restore": cluster.restores[hours]})  # fmt: skip
@@ -638,7 +638,7 @@ _ROGUE = "consumer_rogue"
 
 
 def _judged(clusters: list[Cluster]) -> pd.DataFrame:
-    """The hours in which some cluster had a rogue, as they were judged."""
+    """Findings of earlier hours in which a rogue consumer was reported."""
     hours = np.flatnonzero(np.any([c.rogues for c in clusters], axis=0))
     return pd.DataFrame({"hour": _hours()[hours], "detector": _ROGUE, "status": "evaluated", "sql_checksum": "-",
                          "params": "{}", "firing": 1, "ok": 0, "unknown": 0, "seconds": 0.1,

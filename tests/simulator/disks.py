@@ -1,6 +1,7 @@
-"""Machines whose file systems fill up, and those that breathe, compact, restore, or were full from the first day.
+"""Hosts whose file systems fill up, and decoys: periodic usage, compaction, restore, or full from the first day.
 
-The judged hour goes through the app jvm_apps, from node exporter's readings on; the hours before are the same figures.
+The evaluated hour passes through the app jvm_apps, from node exporter's readings on; the previous hours are rows with
+the same metrics.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.simulator.score import Score
 RULE = "host_disk_filling"
 DAYS = 28
 NOW = DAYS * 24
-"""The judged hour's place in each array of hours."""
+"""Index of the evaluated hour in each array of hours."""
 SAMPLES = 3
 AGE = np.arange(NOW + 1) - NOW
 """Hours relative to the evaluated hour, up to 0."""
@@ -40,14 +41,14 @@ class FileSystem:
     mountpoint: str
     size: float
     used: np.ndarray
-    """Share by hour; null before the machine was there."""
+    """Used share by hour; NaN before the host existed."""
     fstype: str = "xfs"
     read_only: bool = False
 
 
 @dataclass
 class Machine:
-    """With a file system of its own for data, the first, and the system's."""
+    """A host with a data file system (the first) and a root file system."""
 
     name: str
     kind: str
@@ -55,9 +56,9 @@ class Machine:
     file_systems: list[FileSystem]
     answers: bool = True
     restored_hours: float = 0
-    """For how long its process has restored; 0: it doesn't."""
+    """Hours for which its process has been restoring; 0: not restoring."""
     is_broker: bool = False
-    """The first file system is the log directory of its broker, which tells so."""
+    """The first file system is the log directory of its broker, as the broker reports."""
 
     @property
     def data(self) -> FileSystem:
@@ -73,7 +74,7 @@ Make = fleets.Make[Machine]
 
 
 def a_machine(number: int, kind: str, chance: np.random.Generator) -> Machine:
-    """One that has room, since weeks."""
+    """A host with free space, weeks old."""
 
     def steady(share: tuple[float, float]) -> np.ndarray:
         day = 0.01 * np.sin(2 * np.pi * (AGE + chance.integers(0, 24)) / 24)
@@ -89,7 +90,7 @@ def a_machine(number: int, kind: str, chance: np.random.Generator) -> Machine:
 
 
 def ramp(machine: Machine, of: FileSystem, left: float) -> None:
-    """Full in so many hours, growing since days."""
+    """Full in so many hours, after days of growth."""
     begun = machine.chance.uniform(100, 400)
     slope = (1 - of.used[NOW]) / (begun + left)
     of.used = of.used + slope * np.clip(AGE + begun, 0, None)
@@ -114,7 +115,7 @@ def nearly_full(fleet: Fleet, machine: Machine) -> None:
 
 
 def beside_the_log_directory(fleet: Fleet, machine: Machine) -> None:
-    """A broker's machine: what fills isn't the broker's."""
+    """A broker's host: the file system that fills up is not the broker's."""
     machine.is_broker = True
     logs_fill_the_system(fleet, machine)
 
@@ -128,7 +129,7 @@ def grows_while_it_restores(fleet: Fleet, machine: Machine) -> None:
 
 
 def saw_teeth(fleet: Fleet, machine: Machine) -> None:
-    """Logs that are thrown away each night, or each week."""
+    """Log files that are deleted each night, or each week."""
     period = int(machine.chance.choice([12, 24, 24, 168]))
     phase = machine.chance.integers(0, period)
     machine.data.used = 0.3 + machine.chance.uniform(0.1, 0.5) * ((AGE + phase) % period) / period
@@ -140,7 +141,7 @@ def compacts(fleet: Fleet, machine: Machine) -> None:
 
 
 def restores(fleet: Fleet, machine: Machine) -> None:
-    """Its process took over a dead neighbour's tasks, and ends below what hurts."""
+    """Its process took over the tasks of a dead instance, and usage ends below the limit."""
     machine.restored_hours = machine.chance.uniform(3, 20)
     end = machine.chance.uniform(0.75, 0.9)
     share = np.clip((AGE + machine.restored_hours) / (machine.restored_hours + machine.chance.uniform(0.5, 5)), 0, 1)
@@ -148,12 +149,12 @@ def restores(fleet: Fleet, machine: Machine) -> None:
 
 
 def came_at_once(fleet: Fleet, machine: Machine) -> None:
-    """A dump, days or hours ago."""
+    """A dump was written days or hours ago."""
     machine.data.used[NOW - int(machine.chance.integers(3, 100)) :] += machine.chance.uniform(0.1, 0.25)
 
 
 def grows_slowly(fleet: Fleet, machine: Machine) -> None:
-    """Full in weeks, and far from it."""
+    """Full in weeks at this rate, and far from full."""
     machine.data.used *= 0.5
     ramp(machine, machine.data, 0)
     machine.data.used *= machine.chance.uniform(0.3, 0.5)
@@ -169,7 +170,7 @@ def cannot_be_written(fleet: Fleet, machine: Machine) -> None:
 
 
 def young_and_small(fleet: Fleet, machine: Machine) -> None:
-    """A new machine: the system fills its disk and stays there."""
+    """A new host: set-up fills its disk, then usage is constant."""
     hours = int(machine.chance.integers(3, 60))
     root = machine.file_systems[1]
     root.size = 8 * GIB
@@ -179,7 +180,7 @@ def young_and_small(fleet: Fleet, machine: Machine) -> None:
 
 
 def is_the_brokers(fleet: Fleet, machine: Machine) -> None:
-    """Another rule has it."""
+    """Another detector covers this disk."""
     machine.is_broker = True
     ramp(machine, machine.data, machine.chance.uniform(*SOON))
 
@@ -190,7 +191,7 @@ def is_silent(fleet: Fleet, machine: Machine) -> None:
 
 
 def healthy(fleet: Fleet, machine: Machine) -> None:
-    """It has room."""
+    """Free space is sufficient."""
 
 
 FAULTS: tuple[Make, ...] = (
@@ -216,7 +217,7 @@ DECOYS: tuple[Make, ...] = (
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = fleets.build(scenario, 58, a_machine, FAULTS, DECOYS)
     remember(bench, fleet)
     return jvm_fleet.evaluate(bench, fleet, RULE, _endpoints(fleet), _readings)
@@ -234,7 +235,7 @@ def _app(machine: Machine) -> str:
 
 
 def _readings(machine: Machine) -> Iterator[dict[str, Any]]:
-    """Of the judged hour."""
+    """Node exporter readings of the evaluated hour."""
     for n in range(SAMPLES):
         head = {
             "cluster": machine.name,

@@ -25,7 +25,7 @@ def evaluate(
     endpoints: Iterable[JmxEndpoint],
     readings: Callable[[T], Iterator[dict[str, Any]]],
 ) -> Score:
-    """Reads the judged hour, judges and scores."""
+    """Runs the app for the evaluated hour, evaluates, and scores."""
     clusters = [KafkaCluster(name=resource.name, bootstrap_servers="127.0.0.1:1") for resource in fleet.resources]
     config = Config(kafka=clusters, jmx=list(endpoints))
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Partitions that are moved between brokers, and throttles that stay behind; and what only looks so."""
+"""Partition reassignments, leftover throttles, and decoys."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.simulator.clusters import GIB, NOW, Cluster, Move
 
 RATE = "leader.replication.throttled.rate"
 SOURCE, TARGET, OTHER = 1, 4, 0
-"""Brokers of a cluster of five: the second partition of its first topic lies on 1 to 3."""
+"""Brokers of a cluster of five: the second partition of its first topic is on brokers 1 to 3."""
 MOVED = 1
 
 
 def moves(cluster: Cluster, hours: int, copies: float = 0.4, advances: bool = True) -> Move:
-    """A partition of the first topic gets a replica, since so many hours, at this share of what its brokers do."""
+    """A partition of the first topic gets a replica, for so many hours so far, at this share of its brokers' load."""
     topic = cluster.topics[0]
     size = int(cluster.chance.uniform(20, 400) * GIB)
     left = size * cluster.chance.uniform(0.3, 0.8)
@@ -31,7 +31,7 @@ def moves(cluster: Cluster, hours: int, copies: float = 0.4, advances: bool = Tr
 
 
 def throttled(cluster: Cluster, hours: int, rates: bool = True, topics: bool = True) -> None:
-    """A throttle that has been there for so long."""
+    """A throttle that is so many hours old."""
     cluster.throttled_hours = hours
     if rates:
         cluster.throttles = {broker: {RATE: "10485760"} for broker in range(cluster.brokers)}
@@ -53,7 +53,7 @@ def throttled_and_slow_all_the_same(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def move_leaves_replicas_behind(fleet: Fleet, cluster: Cluster) -> None:
-    """What else lies on the broker that gets replicas can't keep up."""
+    """Other replicas on the target broker cannot keep up."""
     moves(cluster, 2)
     cluster.drop_from_isr(TARGET, cluster.topics[1:])
     cluster.update_isr_gauges()
@@ -81,7 +81,7 @@ def throttle_left_behind(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rates_left_behind(fleet: Fleet, cluster: Cluster) -> None:
-    """No topic names replicas: it slows nothing."""
+    """No topic lists throttled replicas, so the throttle has no effect."""
     throttled(cluster, 4, topics=False)
     fleet.fault(MOVES, cluster, None, "info")
 
@@ -101,21 +101,21 @@ def just_began_to_move(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow_elsewhere(fleet: Fleet, cluster: Cluster) -> None:
-    """A broker that doesn't take part is slow while others move."""
+    """A broker outside of the reassignment is slow meanwhile."""
     moves(cluster, 3)
     slow(cluster, OTHER, slice(NOW - 3, None), cluster.chance.uniform(2.5, 5), floor=20)
     fleet.unclear(SLOW, cluster, OTHER)
 
 
 def slow_beside_a_trickle(fleet: Fleet, cluster: Cluster) -> None:
-    """It takes part, and copies next to nothing: it is slow for another reason."""
+    """A broker of the reassignment copies almost nothing: it is slow for another reason."""
     moves(cluster, 3, copies=0.01)
     slow(cluster, SOURCE, slice(NOW - 3, None), cluster.chance.uniform(2.5, 5), floor=20)
     fleet.unclear(SLOW, cluster, SOURCE)
 
 
 def replicas_out_of_sync_before(fleet: Fleet, cluster: Cluster) -> None:
-    """Other brokers' replicas are behind, which have nothing to do with the move."""
+    """Replicas of other brokers are out of sync, unrelated to the reassignment."""
     moves(cluster, 2)
     elsewhere = [t for t in cluster.topics[1:] if any(OTHER in r for r in t.replicas)]
     for topic in elsewhere:

@@ -31,16 +31,16 @@ from tests.simulator.score import Goal, Score
 
 WEEK, SMALL_WEEK = 168, 36
 STRETCH = 12
-"""Hours from the faults of one stretch to those of the next; the last of a stretch are quiet, or nearly."""
+"""Hours between the faults of one stretch and the next; the last ones of a stretch are quiet, or nearly."""
 EvaluatedRow = tuple[str, str]
-"""Severity and because of a symptom in an hour; a because of nothing: it can't be judged."""
+"""Severity and reason of a symptom in an hour; without a reason it is unknown."""
 Shape = tuple[str, str | None, frozenset[str], frozenset[tuple[str, str]]]
-"""An issue in an hour: severity, root, what is in it, what its findings say."""
+"""An issue in an hour: severity, root, findings, and their reasons."""
 
 
 @dataclass
 class NotificationsScore(Score):
-    """Notifications by issue against what became something else."""
+    """Notifications per issue compared with its changes."""
 
     issues: int = 0
     output: int = 0
@@ -96,7 +96,7 @@ class Tracker(MemorySink):
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """A week, or a day and a half of a small fleet."""
+    """Scores a week, or a day and a half of a small fleet."""
     small = scenario.days < STANDARD.days
     return week(bench.warehouse, random.Random(scenario.seed), SMALL_WEEK if small else WEEK, 1 if small else 2)  # noqa: S311
 
@@ -136,7 +136,7 @@ def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -
 
 
 def _course(dice: random.Random, symptom: Symptom) -> dict[int, EvaluatedRow]:
-    """What a symptom is in each hour of its stretch in which it isn't well."""
+    """States of a symptom by hour of its stretch, without the hours in which it is ok."""
     begins = max(symptom.begins, 0)
     ends = begins + dice.choice([1, 2, 3, 4, 5, 6, 8, STRETCH])
     firing = [name for name, case in DETECTORS[symptom.detector].verdicts.items() if case.status == "firing"]
@@ -178,7 +178,7 @@ def _write(
 
 
 def _well(world: World) -> Iterator[Finding]:
-    """All that could fall ill, as if it were well."""
+    """Findings with status ok for all resources that can have a symptom."""
     for cluster in world.clusters:
         for name in cluster.groups:
             for detector in ("consumer_group_lagging", "consumer_data_at_risk"):
@@ -199,7 +199,7 @@ def _well(world: World) -> Iterator[Finding]:
 
 
 def _shapes(warehouse: sa.Engine) -> dict[str, Shape]:
-    """The open issues by their key in the tracker."""
+    """Open issues by their key in the tracker."""
     with warehouse.connect() as connection:
         rows = connection.execute(_ISSUES).all()
     return {key: (severity, root, frozenset(members), frozenset(zip(members, verdicts, strict=True)))
