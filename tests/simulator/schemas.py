@@ -172,7 +172,6 @@ class Store:
         """Number of values of a release in the log, and how many of them have only null at a path.
 
         A null next to a value within an array is invisible: schema inference merges the elements of an array.
-
         """
         there = self.survivors((moment - START) / timedelta(minutes=1))
         leaves = [_leaves(json.loads(self.value(w)), names) for w in there[self.release[there] == release].tolist()]
@@ -547,7 +546,7 @@ class _Builder:
         store.rest = campaign
 
     def constants_by_turns(self) -> None:
-        """Some users are active by day, others by night."""
+        """Constants of the current shift, next to constants that occur all day."""
         store = self.decoy("constants of the day and of the night", self.schema())
         length = self.chance.choice([480, 720])
 
@@ -559,7 +558,7 @@ class _Builder:
         self.days_before()
 
     def labels_of_releases(self) -> None:
-        """Each release writes its version, and the campaign of the week its name."""
+        """Labels: the version of the release, and the campaign of the week."""
         store = self.decoy("labels of releases", self.schema())
         first = self.chance.uniform(1500, 4000)
 

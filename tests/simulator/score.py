@@ -1,4 +1,4 @@
-"""Precision, recall and hours of warning: what a detector said against what was done to the fleet."""
+"""Precision, recall, and lead time: verdicts of a detector compared with the truth about the fleet."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from streamwarden.detectors.episodes import Status, replay
 from tests.simulator.scenario import Fault, Truth, Verdict
 
 SETTLE = timedelta(minutes=10)
-"""An hour is judged so long after its end."""
+"""Delay of the evaluation after the end of an hour."""
 RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR, CLAIMS = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
 AHEAD, SEEN = 2 * HOUR, timedelta(minutes=25)
-"""Of a load that lasts an hour must have seen so much: less is a burst, of which no rule can know that it stays."""
+"""Part of a new lasting load that an hour must contain: with less, the load cannot be distinguished from a burst."""
 
 
 class Goal(NamedTuple):
-    """A figure and what it must reach."""
+    """A measured value and its goal."""
 
     name: str
     metric: float
@@ -39,7 +39,7 @@ class Goal(NamedTuple):
 
 @dataclass
 class Score:
-    """One analysis."""
+    """The score of one analysis."""
 
     analysis: str
     cases: int
@@ -67,7 +67,7 @@ class Score:
     """The false ones, each with the difference."""
 
     wrong: list[str] = field(default_factory=list)
-    """What else is wrong, a line each."""
+    """Other errors, one line each."""
 
     @property
     def recall(self) -> float:
@@ -75,7 +75,7 @@ class Score:
 
     @property
     def tickets(self) -> int:
-        """One for each fault found, however often the judged hours met it, and the false ones."""
+        """Tickets: one per fault found, however many evaluated hours found it, plus the false alarms."""
         return self.faults - len(self.missed) + len(self.false_alarms)
 
     @property
@@ -84,7 +84,7 @@ class Score:
 
     @property
     def warned(self) -> float | None:
-        """Share that was warned AHEAD."""
+        """Share of faults found AHEAD of the outage."""
         return sum(lead >= AHEAD for _, lead in self.warnings) / len(self.warnings) if self.warnings else None
 
     @property
@@ -96,14 +96,14 @@ class Score:
         return 1 - len(self.misjudged) / self.judged if self.judged else 1.0
 
     def claim(self, name: str, fault: Fault, verdict: Verdict, wrong: str | None) -> None:
-        """Counts a claim; `wrong` says why it doesn't hold."""
+        """Counts a claim; `wrong` is the reason why it is false, else None."""
         self.claims[name] += 1
         if wrong:
             self.false_claims.append((name, fault, verdict, wrong))
 
     @property
     def goals(self) -> list[Goal]:
-        """What must be reached."""
+        """The goals of this analysis."""
         rows = [Goal("recall", self.recall, RECALL), Goal("precision", self.precision, PRECISION)]
         if self.judged:
             rows.append(Goal(f"severity and direction right, of {self.judged}", self.well_judged, WELL_JUDGED))
@@ -119,7 +119,7 @@ class Score:
 
 
 def pooled(scores: Sequence[Score]) -> Score:
-    """Several seeds of one analysis as if they were one fleet."""
+    """Pools several seeds of one analysis into one score."""
     total = type(scores[0])(scores[0].analysis, 0, 0, 0, 0)
     for each in scores:
         for name, value in vars(each).items():
@@ -167,12 +167,12 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
 
 
 def at_once(detector: Detector) -> Detector:
-    """The same, with a ticket for its first alarm: where one hour of each resource is judged, it stands for many."""
+    """The same detector with a ticket for the first firing verdict: one evaluated hour per resource represents many."""
     return replace(detector, open_after_hours=1)
 
 
 def tickets(detector: Detector, said: Sequence[Verdict]) -> Iterator[Verdict]:
-    """The hours that open a ticket, by the rules of tickets, in each unbroken run of judged hours."""
+    """Verdicts that create a ticket by the product's rules, in each consecutive run of evaluated hours."""
     for run in _runs(said):
         opened: datetime | None = None
         for n in range(1, len(run) + 1):
@@ -209,12 +209,12 @@ def _is_unclear(ticket: Verdict, truth: Truth) -> bool:
 
 
 def metrics(score: Score) -> str:
-    """One seed in one line."""
+    """One line of metrics for a seed."""
     return ", ".join(f"{goal.name.split(',')[0]} {goal.metric:.3f}" for goal in score.goals)
 
 
 def show_wrong(console: Console, score: Score, again: str) -> None:
-    """Prints each miss, each false alarm and each bad advice, with the command that shows it again."""
+    """Prints each missed fault, false alarm, and false claim, with the command that reproduces it."""
     name = score.analysis
     for line in score.wrong:
         _show(console, f"[red]wrong[/] {name}: {line}", again)
@@ -248,7 +248,7 @@ def _show(console: Console, line: str, again: str) -> None:
 
 
 def show(console: Console, scores: Sequence[Score]) -> bool:
-    """Prints each analysis; whether every goal is met."""
+    """Prints each analysis; returns whether every goal is met."""
     table = Table("analysis", "evaluated", "faults", "tickets", "unknown", "goal", "figure", "limit", "", box=None)
     for each in scores:
         judged = f"{each.cases} h of {each.resources}"

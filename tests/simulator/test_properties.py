@@ -114,7 +114,7 @@ def _rank(verdict: Verdict) -> int:
     return RANK[(verdict.severity or "critical") if verdict.status == "firing" else "ok"]
 
 
-def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_history_change_none(
+def test_a_worse_volume_never_has_a_milder_verdict_and_neighbors_and_history_change_none(
     bench: Bench, spark_session: Any
 ) -> None:
     fleet = _fleet()
@@ -122,7 +122,7 @@ def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_
     names = {ladder: [f"vol-{ladder}-{n}" for n in range(len(levels))] for ladder, (_, levels) in LADDERS.items()}
     assert sum(verdict.status == "firing" for verdict in alone) > 20
     assert _never_milder(alone, names) == []
-    # The same again among others, and with a quiet day before it.
+    # Again with other volumes, and with a quiet day before.
     chance = random.Random(3)  # noqa: S311 a simulation
     mine = set(fleet.world.volumes)
     for n in range(40):
@@ -138,7 +138,7 @@ def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_
     assert not [v.message for v in among if v.resource_name not in mine and v.status == "firing"]
 
 
-def test_a_group_s_verdict_is_never_milder_when_it_is_worse(bench: Bench) -> None:
+def test_a_worse_group_never_has_a_milder_verdict(bench: Bench) -> None:
     builder = lag.Builder(Scenario(seed=3))
     ladders: dict[str, list[str]] = {}
     at = START + 8 * HOUR

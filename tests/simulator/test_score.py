@@ -65,7 +65,7 @@ def test_a_warning_is_expected_only_if_an_hourly_run_could_give_it_in_time(minut
     assert bool(scored("ooooooaaaa", Truth([fault])).warnings) is is_asked
 
 
-def test_what_nobody_could_know_counts_neither_way() -> None:
+def test_unclear_spans_count_neither_way() -> None:
     truth = Truth(unclear=[("disk", START + 2 * HOUR, START + 3 * HOUR)], decoys={"disk": "recovers"})
     result = scored("ooaoo", truth)
     assert (result.refuted, result.tickets) == (1, 0)
@@ -84,12 +84,12 @@ def test_a_fault_with_another_verdict_is_listed() -> None:
     assert [goal.name for goal in wrong.goals if not goal.is_met] == ["severity and direction right, of 1"]
 
 
-def test_a_case_s_name_gives_the_case_back() -> None:
+def test_a_case_is_parsed_from_its_name() -> None:
     case = Case("vol-1", START + 30 * HOUR)
     assert Case.of(case.name) == case
 
 
-def test_a_missed_goal_is_named_with_the_command_that_shows_it_again() -> None:
+def test_a_missed_goal_is_named_with_the_command_that_reproduces_it() -> None:
     verdict = Verdict("vol-2", START, "firing", "Its bucket will be empty.")
     result = Score("starving volumes", 10, 2, 0, 1, [FAULT], false_alarms=[(verdict, "nightly batch")])
     result.claim("advice", FAULT, verdict, "1,000 IOPS advised, 2,000 wanted")
@@ -116,7 +116,7 @@ def test_seeds_are_pooled_as_one_fleet() -> None:
 
 
 def test_a_part_may_score_several_detectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is pooled over its seeds by itself, in the order in which they came."""
+    """Each is pooled separately over its seeds, in order of first occurrence."""
     one, two = replace(scored("oooooaaaaa"), analysis="slow"), replace(scored("aooooooooo"), analysis="full")
     monkeypatch.setitem(PARTS, "brokers", lambda *_: [one, two])
     monkeypatch.setitem(PARTS, "lag", lambda *_: one)
@@ -135,12 +135,12 @@ def test_seeds_are_drawn_unless_they_are_named() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"SEED": "x"}, {"SEEDS": "1,-2"}, {"SEEDS": "0"}, {"SEED": "1", "SEEDS": "2"}])
-def test_wrong_seeds_are_one_clear_line(asked: dict[str, str]) -> None:
+def test_invalid_seeds_are_one_clear_line(asked: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="SEED"):
         seeds_of(asked)
 
 
-def test_an_hour_that_is_called_ok_in_the_middle_of_a_fault_is_a_false_claim() -> None:
+def test_an_ok_verdict_in_the_middle_of_a_fault_is_a_false_claim() -> None:
     fault = replace(FAULT, ends=START + 13 * HOUR, hurts_from=OUTAGE)
     result = scored("ooooooaaaaosoo", Truth([fault]))
     assert result.claims["expected throughout"] == 3

@@ -1,4 +1,4 @@
-"""What EC2 and CloudWatch say of simulated volumes, all cases as volumes of one hour, in the layout of the sources."""
+"""Responses of EC2 and CloudWatch on simulated volumes, all cases as volumes of one hour, in the sources' layout."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.simulator.scenario import JUDGED, START, Case
 from tests.simulator.volume_kinds import ACCOUNT, MINUTE, REGION, Fleet
 
 LATE_BALANCE = 5
-"""Minutes by which BurstBalance comes later than the rest."""
+"""Delay of BurstBalance relative to the other metrics, in minutes."""
 LOW_PERCENT, WAITING = 40.0, 4
 
 
 class Points:
-    """CloudWatch's answer in the long layout, column by column."""
+    """CloudWatch's response in the long layout, as columns."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -40,7 +40,7 @@ class Points:
         return self.numbers[name]
 
     def add(self, resource_name: str, metric: str, start: datetime, period_seconds: int, values: np.ndarray) -> None:
-        """One series from `start` on; NaN: no point. A series without points has a row of its own."""
+        """One series from `start` on; NaN: no data point. A series without data points is one row."""
         there = np.flatnonzero(~np.isnan(values))
         at = np.int64(start.timestamp()) + there * period_seconds
         if not len(there):
@@ -75,7 +75,7 @@ _REST = {"calls": "int", "metrics_asked": "int", "resource_name": "string", "gap
 
 
 def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
-    """What the app's `extract` would give, all cases as volumes of one hour."""
+    """Frames as returned by the app's `extract`, all cases as volumes of one hour."""
     end = JUDGED + HOUR
     until = {"known_until": f.lit(end)}
     volumes = spark.createDataFrame([_volume_row(fleet, case) for case in chosen], Ec2Volumes({}).schema())
@@ -183,7 +183,7 @@ def _add_volume(world: World, case: Case, hour: Points, day: Points) -> None:
             values[-LATE_BALANCE:] = np.nan
         metrics[metric.column] = values
         hour.add(case.name, metric.column, start + case.shift, 60, values)
-    # Those of which the app may want the last day; it says itself which.
+    # Candidates for a read of the last day; the app selects among them.
     checks = ("iops_exceeded", "throughput_exceeded", "stalled")
     is_held = any(np.nanmax(metrics[name], initial=0) > 0 for name in checks)
     is_low = np.nanmin(metrics["burst_balance_percent"], initial=100) <= LOW_PERCENT

@@ -101,7 +101,7 @@ DECOYS: tuple[Kind, ...] = (
     *external_calls.DECOYS,
 )
 TURNS = 34
-"""Groups of a scenario for which each kind is drawn once."""
+"""Value of `Scenario.groups` with which each kind occurs once."""
 NAMED = {
     "topic_replication_weak": {
         "may_be_single": "^scratch-",
@@ -142,14 +142,14 @@ def _life(scenario: Scenario, number: int, kind: Kind, *, before: bool) -> Life:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
-    """Simulates, judges and scores each rule."""
+    """Simulates the clusters, evaluates them, and scores each detector."""
     lives = build(scenario)
     load(bench, lives)
     return [_scored(bench, lives, rule) for rule in RULES]
 
 
 def load(bench: Bench, lives: Sequence[Life]) -> None:
-    """What the apps make of the judged hour, and the past."""
+    """Runs the apps for the evaluated hour, and writes the previous hours."""
     config = sources.config_of(lives)
     with TemporaryDirectory() as folder:
         bench.load("consumer_groups", sources.topics_and_groups(bench.spark, lives, Path(folder)))
@@ -186,7 +186,7 @@ def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
             if rule in life.may:
                 truth.unclear.append((said.resource_name, said.hour, said.hour))
         verdicts.append(said)
-    # Judged once: what it says then it would have said for as long as its tickets take to open.
+    # Evaluated once: the verdict represents all hours that a ticket needs.
     result = score(rule, replace(bench.detector(rule), open_after_hours=1), _worst(verdicts), truth)
     for fault, verdict, wrong in named:
         if verdict.status == "firing" and wrong is not None:
@@ -228,7 +228,7 @@ def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:
 
 
 def _worst(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """One of each resource: an alarm, where there is one."""
+    """One finding per resource: a firing one if there is one."""
     found: dict[str, Verdict] = {}
     for verdict in verdicts:
         known = found.get(verdict.resource_name)

@@ -1,7 +1,6 @@
 """Stand-ins for agents and exporters that misbehave, one per path of one local HTTP server.
 
 A POST gets a response of Jolokia (or of a Prometheus server), a GET a page of metrics, both in the real format.
-
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Every client that reads external responses, called once at an address: its error without a valid response.
 
 As a program: calls all of them at misbehaving servers, and prints the largest growth of memory (MiB).
-
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """An hour from a Prometheus server: present and past hours, aligned timestamps, and servers that fail.
 
 The server is a stand-in that answers range queries in the real format, from series that are functions of time.
-
 """
 
 from __future__ import annotations
