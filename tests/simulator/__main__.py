@@ -79,7 +79,7 @@ def main() -> int:
     console.print(
         f"{size.volumes} volumes, {size.applications} applications, {size.stores} stores, {size.brokers} brokers,"
         f" {size.groups} groups over {size.days} days, seeds {', '.join(map(str, seeds))}. All days are simulated;"
-        " judged are the hours around each fault and each decoy, and some of every resource by chance."
+        " evaluated are the hours around each fault and each decoy, and random ones of every resource."
     )
     asked = "".join(f" {name}={value}" for name in ("SMALL", "FAULTS") if (value := os.environ.get(name)))
     spark = start_session("evaluate", master="local[2]")

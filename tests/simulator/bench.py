@@ -20,7 +20,7 @@ from streamwarden.detectors.load import FOLDER, load_detector
 from streamwarden.store.migrate import migrate
 
 from spark_apps.runtime.load import replace_hour
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 
 PAST = timedelta(days=7)
 """The longest look-back of detectors."""
@@ -37,7 +37,7 @@ class Bench:
     def load(self, name: str, frames: dict[str, DataFrame]) -> None:
         """Loads the frames that an app computed from the simulated sources, as the app itself does."""
         coverage = self.spark.createDataFrame([], _COVERAGE)
-        replace_hour(self.warehouse, APPS[name], JUDGED, frames, coverage, datetime.now(UTC))
+        replace_hour(self.warehouse, APPS[name], EVALUATED, frames, coverage, datetime.now(UTC))
 
     def remember(self, table: str, id_column: str) -> None:
         """Copies rows of other evaluated hours of the same resource, so that each case has its previous hours."""
@@ -56,11 +56,14 @@ class Bench:
         )
         with self.warehouse.begin() as connection:
             for day in range(PAST.days + 2):
-                connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+                connection.execute(
+                    sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()}
+                )
             connection.exec_driver_sql(
                 f"insert into {table} ({', '.join(columns)})"
-                f" with judged as materialized ({cases} where hour = '{JUDGED.isoformat()}')"
-                f" select {', '.join(values.values())} from judged as now inner join judged as earlier using ({same})"
+                f" with evaluated as materialized ({cases} where hour = '{EVALUATED.isoformat()}')"
+                f" select {', '.join(values.values())}"
+                f" from evaluated as now inner join evaluated as earlier using ({same})"
                 f" where now.n - earlier.n between 1 and {PAST // HOUR}"
             )
 
@@ -68,13 +71,13 @@ class Bench:
         """The detector of this id."""
         return load_detector(next(FOLDER.glob(f"*/{name}.sql")))
 
-    def judge(self, name: str, config: Config | None = None, *, is_analyzed: bool = False) -> list[Finding]:
+    def findings(self, name: str, config: Config | None = None, *, is_analyzed: bool = False) -> list[Finding]:
         """The findings of the detector; without a config with the defaults of its params."""
         detector, config = self.detector(name), config or Config()
         with self.warehouse.connect() as connection:
             if not is_analyzed:
                 connection.exec_driver_sql("analyze")
-            found = findings(connection, detector, JUDGED, config, detector.params_in_force(config))
+            found = findings(connection, detector, EVALUATED, config, detector.params_in_force(config))
             connection.rollback()
         return found
 

@@ -22,7 +22,7 @@ from tests.simulator import retention_kinds as k
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_fleet import DOWN, FLUSHES, Fleet
 from tests.simulator.clusters import NOW, Cluster, cluster_of
-from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, Scenario, Truth, Verdict
 from tests.simulator.score import Score, at_once, score
 
 Make = Callable[[Fleet, Cluster], None]
@@ -236,13 +236,13 @@ def _claim_shortages(fleet: Fleet, result: Score, verdicts: list[Verdict]) -> No
 def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> tuple[Score, list[Verdict]]:
     """Verdicts on the clusters of this fleet only: other parts may have left rows in the warehouse."""
     verdicts = []
-    for finding in bench.judge(rule, config):
+    for finding in bench.findings(rule, config):
         columns = finding.resource.columns
         if columns["cluster"] not in truth.decoys:
             continue
         resource_name = "/".join(str(columns[name]) for name in ("cluster", "broker_id") if name in columns)
         said = finding.reason if rule == DOWN else finding.severity or ""
         verdicts.append(
-            Verdict(resource_name, JUDGED, finding.status, finding.message, said, finding.metrics, finding.severity)
+            Verdict(resource_name, EVALUATED, finding.status, finding.message, said, finding.metrics, finding.severity)
         )
     return score(rule, at_once(bench.detector(rule)), verdicts, truth), verdicts

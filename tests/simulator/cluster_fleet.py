@@ -8,7 +8,7 @@ import numpy as np
 from streamwarden.base.hours import HOUR
 
 from tests.simulator.clusters import PAST, Cluster
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth
+from tests.simulator.scenario import EVALUATED, Fault, Scenario, Truth
 
 RULES = (
     "broker_file_descriptors_high",
@@ -50,12 +50,12 @@ class Fleet:
     def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *verdicts: str) -> None:
         """The detector must fire in the evaluated hour. `verdicts`: valid severities (of DOWN: valid reasons)."""
         resource_name = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].faults.append(Fault.judged(resource_name, cluster.kind, *verdicts))
+        self.truth[rule].faults.append(Fault.in_evaluated_hour(resource_name, cluster.kind, *verdicts))
 
     def unclear(self, rule: str, cluster: Cluster, broker: int | None = None) -> None:
         """Firing and not firing are both right in the evaluated hour."""
         resource_name = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].unclear.append((resource_name, JUDGED, JUDGED + HOUR))
+        self.truth[rule].unclear.append((resource_name, EVALUATED, EVALUATED + HOUR))
 
 
 def a_broker(cluster: Cluster) -> int:

@@ -18,7 +18,7 @@ from tests.simulator.cluster_fleet import (
     since,
 )
 from tests.simulator.clusters import GIB, NOW, PAST, Cluster, Topic, drift
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 
 # Replicas
 
@@ -333,7 +333,7 @@ def elected_uncleanly_before(fleet: Fleet, cluster: Cluster) -> None:
 def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
     """Leaders are not elected yet when metadata is read."""
     first = cluster.topics[0]
-    made = Topic("new-topic", 0.0, [list(replicas) for replicas in first.replicas], begun=JUDGED + 2 * HOUR)
+    made = Topic("new-topic", 0.0, [list(replicas) for replicas in first.replicas], begun=EVALUATED + 2 * HOUR)
     count = int(cluster.chance.integers(1, len(made.replicas) + 1))
     for n in range(count):
         made.leaders[n], made.isr[n] = None, []

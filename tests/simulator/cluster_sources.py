@@ -47,7 +47,7 @@ from tests.simulator.clusters import (
 )
 from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
 from tests.simulator.logs import KNOWN_HOURS
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.volume_kinds import ACCOUNT
 
 LOOK_BACK = 3
@@ -67,9 +67,9 @@ def instance_of(cluster: Cluster, broker: int) -> str:
 
 def load(bench: Bench, clusters: list[Cluster], folder: Path) -> None:
     """Runs the apps for the evaluated hour, and writes all previous hours."""
-    frames = brokers.transform(_jmx(bench, clusters, folder), JUDGED, _config(clusters))
+    frames = brokers.transform(_jmx(bench, clusters, folder), EVALUATED, _config(clusters))
     bench.load("brokers", frames)
-    bench.load("consumer_groups", consumer_groups.transform(_metadata(bench, clusters), JUDGED, Config()))
+    bench.load("consumer_groups", consumer_groups.transform(_metadata(bench, clusters), EVALUATED, Config()))
     remember(bench, clusters)
 
 
@@ -110,9 +110,9 @@ def _readings(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     """The JMX samples of the evaluated hour."""
     started = cluster.started[broker, NOW]
     for n in range(SAMPLES):
-        at = JUDGED + HOUR + READ_AFTER + n * timedelta(seconds=APART)
+        at = EVALUATED + HOUR + READ_AFTER + n * timedelta(seconds=APART)
         head = {"cluster": cluster.name, "endpoint": url_of(cluster, broker), "at": at,
-                "process_started_at": datetime.fromtimestamp(started, JUDGED.tzinfo)}  # fmt: skip
+                "process_started_at": datetime.fromtimestamp(started, EVALUATED.tzinfo)}  # fmt: skip
         for metric, labels, value in _sample(cluster, broker, n):
             yield head | {"metric": metric, "labels": json.dumps(labels), "value": None if np.isnan(value) else value}
         if n in (0, SAMPLES - 1):
@@ -153,7 +153,7 @@ _REQUESTS = {
 
 
 def samples_of(cluster: Cluster, broker: int, metric: str) -> tuple[float, ...]:
-    """Of the judged hour."""
+    """MBean values in the evaluated hour."""
     value = float(cluster.gauges[metric][broker, NOW])
     is_count = metric in COUNTS
     return cluster.own_samples.get((broker, metric), (value,) * 3 if is_count else tuple(value * s for s in SPREAD))
@@ -213,7 +213,7 @@ def _earlier(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     hour = next((NOW - n for n in range(1, LOOK_BACK + 1) if cluster.answers[broker, NOW - n]), None)
     if hour is None:
         return
-    at = datetime.fromtimestamp(cluster.read_at[hour], JUDGED.tzinfo)
+    at = datetime.fromtimestamp(cluster.read_at[hour], EVALUATED.tzinfo)
     head = {"cluster": cluster.name, "endpoint": url_of(cluster, broker), "at": at}
     for metric, value in counters(cluster, broker, hour).items():
         name, labels = _REQUESTS.get(metric, (metric, {}))
@@ -233,7 +233,7 @@ def _of_controllers(cluster: Cluster) -> Iterator[dict[str, Any]]:
     for number, controller in enumerate(cluster.controllers, cluster.brokers):
         for n in range(SAMPLES if controller.answers else 0):
             head = {"cluster": cluster.name, "endpoint": url_of(cluster, number), "process_started_at": hour_at(0),
-                    "at": JUDGED + HOUR + READ_AFTER + n * timedelta(seconds=APART)}  # fmt: skip
+                    "at": EVALUATED + HOUR + READ_AFTER + n * timedelta(seconds=APART)}  # fmt: skip
             readings = {"active_controllers": controller.active[n], "open_file_descriptors": 400.0,
                         "max_file_descriptors": 100_000.0}  # fmt: skip
             yield from (head | {"metric": m, "labels": "{}", "value": value} for m, value in readings.items())
@@ -270,7 +270,7 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
         "known_commits": rows_frame(bench.spark, [], KNOWN_COMMITS),
     }
     sources["kafka_commits"] = sources["kafka_commits"].unionByName(read, allowMissingColumns=True)
-    sources["positions"] = positions(sources, JUDGED)
+    sources["positions"] = positions(sources, EVALUATED)
     return sources
 
 
@@ -294,14 +294,14 @@ def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
             for n, (leader, replicas, isr) in enumerate(spots)
         ],
         "configs": {name: {"value": value, "source": "DEFAULT_CONFIG"} for name, value in topic.configs.items()},
-        "observed_at": JUDGED + HOUR + READ_AFTER,
+        "observed_at": EVALUATED + HOUR + READ_AFTER,
         "resource_name": cluster.name,
     }
 
 
 def _offsets(cluster: Cluster) -> Iterator[dict[str, Any]]:
     """Offsets of topics with simulated logs."""
-    at = {"as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + READ_AFTER}
+    at = {"as_of": EVALUATED + HOUR, "read_at": EVALUATED + HOUR + READ_AFTER}
     for topic in cluster.topics:
         for partition, log in enumerate(topic.logs):
             known = log.known[NOW]
@@ -318,13 +318,13 @@ def _brokers(cluster: Cluster) -> Iterator[dict[str, Any]]:
         if has_replicas or broker not in cluster.unlisted:
             host = None if broker in cluster.unlisted else f"{cluster.name}-{broker}"
             yield {"cluster": cluster.name, "broker": broker, "host": host, "resource_name": cluster.name,
-                   "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
+                   "observed_at": EVALUATED + HOUR + READ_AFTER}  # fmt: skip
 
 
 def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     used = float(cluster.used_bytes[broker, NOW])
     head = {"cluster": cluster.name, "broker": broker, "log_dir": LOG_DIR, "resource_name": cluster.name,
-            "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
+            "observed_at": EVALUATED + HOUR + READ_AFTER}  # fmt: skip
     whole = {"total_bytes": int(cluster.disk_bytes), "usable_bytes": int(cluster.disk_bytes - used)}
     yield head | {"kind": "log_dir"} | (whole if cluster.reports_disk_sizes else {})
     for topic in cluster.topics:
@@ -335,7 +335,7 @@ def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
 
 def _moves(cluster: Cluster) -> Iterator[dict[str, Any]]:
     """Rows of the partition reassignments in progress and of the replication throttles."""
-    head = {"cluster": cluster.name, "resource_name": cluster.name, "observed_at": JUDGED + HOUR + READ_AFTER}
+    head = {"cluster": cluster.name, "resource_name": cluster.name, "observed_at": EVALUATED + HOUR + READ_AFTER}
     for broker in range(cluster.brokers):
         yield head | {"kind": "broker", "broker": broker} | _of_broker(cluster, broker, 0)
     for move in cluster.moves:
@@ -368,9 +368,9 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
     """Writes the rows of the previous hours to the warehouse."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 4):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         tables = {
-            "metrics.broker_hourly": [past(c)[lambda rows: rows["hour"] < JUDGED] for c in clusters],
+            "metrics.broker_hourly": [past(c)[lambda rows: rows["hour"] < EVALUATED] for c in clusters],
             "metrics.log_dir_hourly": [_disks_before(c) for c in clusters],
             "metrics.partition_hourly": [_partitions_before(c) for c in clusters],
             "inventory.topic_hourly": [_topics_before(c) for c in clusters],
@@ -382,7 +382,7 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
             "metrics.volume_hourly": [_disk_reads(c) for c in clusters],
             "metrics.consumer_group_hourly": [_groups(c) for c in clusters],
             "metrics.jvm_app_hourly": [_applications(c) for c in clusters],
-            "detect.detector_run": [_judged(clusters)],
+            "detect.detector_run": [_detector_runs(clusters)],
             "detect.evaluation": [_rogues(c) for c in clusters],
         }
         for table, frames in tables.items():
@@ -456,7 +456,7 @@ _SAME = ("log_flush_p95_ms", "log_flush_p999_ms", "partitions", "leaders", "open
 
 
 def _hours() -> pd.DatetimeIndex:
-    return pd.date_range(hour_at(0), JUDGED, freq="h")
+    return pd.date_range(hour_at(0), EVALUATED, freq="h")
 
 
 def _mean_since(rate: np.ndarray, hours: np.ndarray) -> np.ndarray:
@@ -492,16 +492,16 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
          "replicas": len(replicas),
          "isr": len(replicas) - len(topic.out_of_sync_before.get(n, ())),
          "missing_brokers": json.dumps(topic.out_of_sync_before[n]) if n in topic.out_of_sync_before else None}
-        for hour in (JUDGED - n * HOUR for n in range(1, held + 1))
+        for hour in (EVALUATED - n * HOUR for n in range(1, held + 1))
         for topic in cluster.topics
         if topic.begun <= hour + HOUR and not topic.logs
         for n, replicas in enumerate(topic.before)
     ]  # fmt: skip
     rows += [
-        {"hour": JUDGED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "partition": n,
+        {"hour": EVALUATED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "partition": n,
          "leader": topic.before[n][0], "replicas": len(topic.before[n]), "isr": len(topic.before[n]),
          "log_start_offset": known.start, "log_end_offset": known.end, "log_end_offset_first": known.first,
-         "offsets_at": JUDGED - (ago - 1) * HOUR + READ_AFTER}
+         "offsets_at": EVALUATED - (ago - 1) * HOUR + READ_AFTER}
         for topic in cluster.topics
         for n, log in enumerate(topic.logs)
         for ago, known in enumerate(reversed(log.known[-KNOWN_HOURS:]))
@@ -516,21 +516,21 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
 
 def _topics_before(cluster: Cluster) -> pd.DataFrame:
     """Topics of a month ago and of the last hours."""
-    shares = {JUDGED - timedelta(days=30): cluster.partitions_before}
-    shares |= {JUDGED - n * HOUR: 1.0 for n in range(1, HELD_HOURS + 1)}
+    shares = {EVALUATED - timedelta(days=30): cluster.partitions_before}
+    shares |= {EVALUATED - n * HOUR: 1.0 for n in range(1, HELD_HOURS + 1)}
     rows = [
         {"hour": hour, "cluster": cluster.name, "topic": topic.name, "kind": "plain", "observed_at": hour + HOUR,
          "partitions": max(round(len(topic.before) * share), 1),
          "replication_factor": min(len(replicas) for replicas in topic.before),
          "leader_throttled_replicas": topic.configs.get("leader.replication.throttled.replicas")
-         if JUDGED - hour <= cluster.throttled_hours * HOUR else None}
+         if EVALUATED - hour <= cluster.throttled_hours * HOUR else None}
         for hour, share in shares.items()
         for topic in cluster.topics
         if topic.begun <= hour + HOUR and not topic.logs
     ]  # fmt: skip
     rows += [
-        {"hour": JUDGED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "kind": "plain",
-         "observed_at": JUDGED - (ago - 1) * HOUR, "partitions": len(topic.before),
+        {"hour": EVALUATED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "kind": "plain",
+         "observed_at": EVALUATED - (ago - 1) * HOUR, "partitions": len(topic.before),
          "replication_factor": min(len(replicas) for replicas in topic.before),
          "cleanup_policy": configs["cleanup.policy"], "retention_ms": int(configs["retention.ms"]),
          "configs": json.dumps({name: {"value": value} for name, value in configs.items()})}
@@ -545,8 +545,8 @@ def _topics_before(cluster: Cluster) -> pd.DataFrame:
 def _brokers_before(cluster: Cluster) -> pd.DataFrame:
     """Brokers of the previous hours, in which all were listed."""
     rows = [
-        {"hour": JUDGED - n * HOUR, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
-         "is_listed": True, "replicas": 10, "observed_at": JUDGED - (n - 1) * HOUR} | _of_broker(cluster, broker, n)
+        {"hour": EVALUATED - n * HOUR, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
+         "is_listed": True, "replicas": 10, "observed_at": EVALUATED - (n - 1) * HOUR} | _of_broker(cluster, broker, n)
         for n in range(1, HELD_HOURS + 1)
         for broker in range(cluster.brokers)
     ]  # fmt: skip
@@ -555,7 +555,7 @@ def _brokers_before(cluster: Cluster) -> pd.DataFrame:
 
 def _moves_before(cluster: Cluster) -> pd.DataFrame:
     rows = [
-        {"hour": JUDGED - n * HOUR, "cluster": cluster.name, "topic": move.topic, "partition": move.partition,
+        {"hour": EVALUATED - n * HOUR, "cluster": cluster.name, "topic": move.topic, "partition": move.partition,
          "replicas": json.dumps([0, move.target]), "adding": json.dumps([move.target]), "removing": "[]",
          "partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left, "left_bytes": left}
         for move in cluster.moves
@@ -572,13 +572,13 @@ def _instances(cluster: Cluster) -> pd.DataFrame:
          "memory_bytes": int(cluster.memory_bytes), "tags": "{}", "observed_at": hour + HOUR}
         for hour in _hours_of_ec2(cluster)
         for broker in range(cluster.brokers)
-        if (state := cluster.machines.get(broker, "running") if hour == JUDGED else "running")
+        if (state := cluster.machines.get(broker, "running") if hour == EVALUATED else "running")
     ])  # fmt: skip
 
 
 def _hours_of_ec2(cluster: Cluster) -> list[datetime]:
     """Instances of the evaluated hour and of the previous one, in which all were running."""
-    return [JUDGED - HOUR, JUDGED][: 1 + cluster.is_region_read]
+    return [EVALUATED - HOUR, EVALUATED][: 1 + cluster.is_region_read]
 
 
 def _nodes(cluster: Cluster) -> pd.DataFrame:
@@ -601,7 +601,7 @@ def _volumes(cluster: Cluster) -> pd.DataFrame:
          "instance_id": instance_of(cluster, broker), "tags": "{}", "observed_at": hour + HOUR}
         for hour in _hours_of_ec2(cluster)
         for broker in range(cluster.brokers if cluster.has_volumes else 0)
-        if hour < JUDGED or cluster.machines.get(broker, "running") not in ("terminated", None)
+        if hour < EVALUATED or cluster.machines.get(broker, "running") not in ("terminated", None)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -637,7 +637,7 @@ def _applications(cluster: Cluster) -> pd.DataFrame:
 _ROGUE = "consumer_rogue"
 
 
-def _judged(clusters: list[Cluster]) -> pd.DataFrame:
+def _detector_runs(clusters: list[Cluster]) -> pd.DataFrame:
     """Findings of earlier hours in which a rogue consumer was reported."""
     hours = np.flatnonzero(np.any([c.rogues for c in clusters], axis=0))
     return pd.DataFrame({"hour": _hours()[hours], "detector": _ROGUE, "status": "evaluated", "sql_checksum": "-",

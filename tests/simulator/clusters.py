@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.volume_kinds import REGION
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SAMPLES, APART = 3, 5.0
 """Samples of gauges per run, and seconds between them."""
 SPREAD = (0.99, 1.0, 1.01)
 """Factors of the samples of a run."""
-LONG_AGO = JUDGED - timedelta(days=60)
+LONG_AGO = EVALUATED - timedelta(days=60)
 WEEK = 168
 LONGEST_RETENTION = 168
 
@@ -171,7 +171,7 @@ class Cluster:
     @cached_property
     def read_at(self) -> np.ndarray:
         """Time at which each hour was read, in seconds since the epoch."""
-        first = (JUDGED - PAST * HOUR + HOUR + READ_AFTER).timestamp()
+        first = (EVALUATED - PAST * HOUR + HOUR + READ_AFTER).timestamp()
         return first + 3600.0 * np.arange(PAST + 1)
 
     def restart(self, broker: int, hours_ago: float) -> None:
@@ -216,7 +216,7 @@ class Controller:
     """A process that is only a member of the KRaft quorum."""
 
     active: tuple[float | None, ...]
-    """ActiveControllerCount in the samples of the judged hour."""
+    """ActiveControllerCount in the samples of the evaluated hour."""
     answers: bool = True
 
 
@@ -373,4 +373,4 @@ def _incidents(cluster: Cluster) -> None:
 
 
 def hour_at(n: int) -> datetime:
-    return JUDGED - (NOW - n) * HOUR
+    return EVALUATED - (NOW - n) * HOUR

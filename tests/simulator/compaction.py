@@ -19,7 +19,7 @@ from tests.simulator import fleets
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB
-from tests.simulator.scenario import JUDGED, Scenario, Verdict
+from tests.simulator.scenario import EVALUATED, Scenario, Verdict
 from tests.simulator.score import Score, at_once, score
 
 RULE = "topic_compaction_wasteful"
@@ -199,7 +199,7 @@ def build(scenario: Scenario) -> Fleet:
         if wasteful:
             fleet.fault(one)
         elif wasteful is None:
-            fleet.truth.unclear.append((one.name, JUDGED, JUDGED + HOUR))
+            fleet.truth.unclear.append((one.name, EVALUATED, EVALUATED + HOUR))
     return fleet
 
 
@@ -208,19 +208,19 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     fleet = build(scenario)
     with bench.warehouse.begin() as connection:
         for day in range(-1, KNOWN // 24 + 2):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         for table, rows in TABLES.items():
             copy(connection, table, *[rows(one) for one in fleet.resources])
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.message, metrics=row.metrics)
-        for row in bench.judge(RULE)
+        Verdict(name, EVALUATED, row.status, row.message, metrics=row.metrics)
+        for row in bench.findings(RULE)
         if (name := str(row.resource.columns["cluster"])) in fleet.truth.decoys
     ]
     return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
 
 
 def _hours(one: Changelog) -> pd.DataFrame:
-    hours = pd.date_range(JUDGED - (one.known - 1) * HOUR, JUDGED, freq="h")
+    hours = pd.date_range(EVALUATED - (one.known - 1) * HOUR, EVALUATED, freq="h")
     return pd.DataFrame({"hour": hours, "cluster": one.name})
 
 
@@ -231,7 +231,7 @@ def _topic(one: Changelog) -> pd.DataFrame:
     return _hours(one).tail(1).assign(
         topic="app-totals-changelog", partitions=one.partitions, replication_factor=3, kind="changelog",
         application_id="app", cleanup_policy=one.policy, segment_bytes=int(one.segment_bytes),
-        configs=output if one.reports_topic_configs else None, observed_at=JUDGED + HOUR,
+        configs=output if one.reports_topic_configs else None, observed_at=EVALUATED + HOUR,
     )  # fmt: skip
 
 

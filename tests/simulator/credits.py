@@ -15,7 +15,7 @@ import pandas as pd
 from streamwarden.base.hours import HOUR
 
 from tests.simulator import fleets
-from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.scenario import EVALUATED, Scenario
 
 RULE = "instance_cpu_starving"
 EARNED = {"t3.medium": 24.0, "t3.large": 36.0, "t3.xlarge": 96.0, "t2.large": 36.0}
@@ -151,7 +151,7 @@ def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
     """Rows of EC2."""
     return [
         place | {"instance_id": one.name, "instance_type": one.instance_type, "state": "running", "tags": {},
-                 "launched_at": JUDGED - 900 * HOUR, "observed_at": JUDGED + HOUR}
+                 "launched_at": EVALUATED - 900 * HOUR, "observed_at": EVALUATED + HOUR}
         for one in fleet.resources
     ]  # fmt: skip
 
@@ -168,7 +168,7 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
                 "cpu_credits_charged": one.charged()[NOW] / 12,
             }
             for metric, value in output.items():
-                yield place | {"resource_id": one.name, "metric": metric, "at": JUDGED + n * timedelta(minutes=5),
+                yield place | {"resource_id": one.name, "metric": metric, "at": EVALUATED + n * timedelta(minutes=5),
                                "period_seconds": 60, "value": float(value)}  # fmt: skip
 
 
@@ -180,8 +180,8 @@ def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
         hours = np.arange(one.since, NOW)
         frames.append(
             pd.DataFrame({
-                "hour": [JUDGED - int(NOW - hour) * HOUR for hour in hours], "instance_id": one.name, **place,
-                "instance_group": one.name, "is_burstable": True, "activities_known": True, "observed_at": JUDGED,
+                "hour": [EVALUATED - int(NOW - hour) * HOUR for hour in hours], "instance_id": one.name, **place,
+                "instance_group": one.name, "is_burstable": True, "activities_known": True, "observed_at": EVALUATED,
                 "cpu_credits": left[hours], "cpu_credits_borrowed": borrowed[hours],
                 "cpu_credits_most": np.maximum(left[hours], left[hours - 1]),
                 "cpu_credits_charged": one.charged()[hours],

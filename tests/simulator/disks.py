@@ -22,7 +22,7 @@ from tests.simulator import fleets, jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, READ_AFTER, drift
-from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.scenario import EVALUATED, Scenario
 from tests.simulator.score import Score
 
 RULE = "host_disk_filling"
@@ -239,8 +239,8 @@ def _readings(machine: Machine) -> Iterator[dict[str, Any]]:
     for n in range(SAMPLES):
         head = {
             "cluster": machine.name,
-            "at": JUDGED + HOUR + READ_AFTER + timedelta(seconds=5 * n),
-            "process_started_at": JUDGED - timedelta(days=40),
+            "at": EVALUATED + HOUR + READ_AFTER + timedelta(seconds=5 * n),
+            "process_started_at": EVALUATED - timedelta(days=40),
         }
         of_app = head | {"endpoint": _app(machine), "role": "app", "app": "app"}
         yield of_app | {"metric": "streams_info", "labels": '{"application_id": "app"}', "value": 1.0}
@@ -261,25 +261,25 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     """Writes the previous hours, and the disk sizes that the brokers reported."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         copy(connection, "metrics.file_system_hourly", *[_past(m) for m in fleet.resources])
         copy(connection, "metrics.jvm_app_hourly", *[_restored(m) for m in fleet.resources])
         brokers = [m for m in fleet.resources if m.is_broker]
-        output = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
+        output = pd.DataFrame({"hour": EVALUATED, "cluster": [m.name for m in brokers], "broker_id": 1})
         machines = [f"i-{m.name}" for m in brokers]
         copy(connection, "metrics.broker_hourly", output.assign(endpoint="http://b:8778", instance_id=machines))
         sizes = [int(m.data.size) for m in brokers]
         copy(
             connection,
             "metrics.log_dir_hourly",
-            output.assign(log_dir="/data", total_bytes=sizes, usable_bytes=sizes, observed_at=JUDGED),
+            output.assign(log_dir="/data", total_bytes=sizes, usable_bytes=sizes, observed_at=EVALUATED),
         )
 
 
 def _past(machine: Machine) -> pd.DataFrame:
     rows = pd.concat(
         pd.DataFrame({
-            "hour": pd.date_range(JUDGED - NOW * HOUR, JUDGED - HOUR, freq="h"), "cluster": machine.name,
+            "hour": pd.date_range(EVALUATED - NOW * HOUR, EVALUATED - HOUR, freq="h"), "cluster": machine.name,
             "endpoint": machine.node, "mountpoint": each.mountpoint, "device": f"/dev/{each.mountpoint}",
             "fstype": each.fstype, "instance_id": f"i-{machine.name}", "size_bytes": each.size,
             "available_bytes": each.size * (1 - each.used[:NOW].clip(0, 1)), "read_only": each.read_only,
@@ -290,7 +290,7 @@ def _past(machine: Machine) -> pd.DataFrame:
 
 
 def _restored(machine: Machine) -> pd.DataFrame:
-    hours = pd.date_range(JUDGED - 24 * HOUR, JUDGED - HOUR, freq="h")
+    hours = pd.date_range(EVALUATED - 24 * HOUR, EVALUATED - HOUR, freq="h")
     ago = np.arange(24, 0, -1)
     return pd.DataFrame({
         "hour": hours, "cluster": machine.name, "app": "app", "endpoint": _app(machine), "application_id": "app",

@@ -28,7 +28,7 @@ class Fleet(Generic[T]):
 
     def fault(self, resource: T, *verdicts: str) -> None:
         """The detector must fire for the resource in the evaluated hour, with one of these verdicts."""
-        self.truth.faults.append(Fault.judged(resource.name, resource.kind, *verdicts))
+        self.truth.faults.append(Fault.in_evaluated_hour(resource.name, resource.kind, *verdicts))
 
 
 Make = Callable[[Fleet[T], T], None]

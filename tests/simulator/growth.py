@@ -24,7 +24,7 @@ from tests.simulator import fleets, jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, MIB, READ_AFTER, drift
-from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.scenario import EVALUATED, Scenario
 from tests.simulator.score import Score
 
 RULE = "app_memory_growing"
@@ -102,7 +102,7 @@ def a_process(number: int, kind: str, chance: np.random.Generator) -> Process:
         classes=np.full(hours, chance.uniform(80, 200) * MIB),
         threads=np.round(chance.uniform(40, 150) + chance.normal(0, 2, hours)),
         native=limit * chance.uniform(0.03, 0.08) * day * (1 + drift(chance, hours, 0.03)),
-        started=JUDGED - timedelta(days=float(chance.uniform(12, 60))),
+        started=EVALUATED - timedelta(days=float(chance.uniform(12, 60))),
     )  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def ramp(process: Process, hours: tuple[int, int] = SOON) -> np.ndarray:
     """Bytes leaked by hour: memory reaches END in so many hours; the leak is as old as the history, or younger."""
     left = process.chance.uniform(*hours)
     begun = int(process.chance.integers(0, NOW - 84))
-    process.started = min(process.started, JUDGED - (NOW - begun + 24) * HOUR)
+    process.started = min(process.started, EVALUATED - (NOW - begun + 24) * HOUR)
     free = END * process.limit - process.resident[NOW]
     age = np.clip(np.arange(NOW + 1) - begun, 0, None)
     return np.asarray(free / (NOW - begun + left) * age)
@@ -171,7 +171,7 @@ def warmed_up(fleet: Fleet, process: Process) -> None:
 
 
 def starts(process: Process, hours_ago: float) -> None:
-    process.started = JUDGED + HOUR - hours_ago * HOUR
+    process.started = EVALUATED + HOUR - hours_ago * HOUR
     age = np.clip(np.arange(NOW + 1) - (NOW - hours_ago), 0, None)
     grown = 1 - np.exp(-age / process.chance.uniform(1, 5))
     for part in (process.touched, process.rocksdb, process.native, process.live, process.garbage):
@@ -182,7 +182,7 @@ def caches_fill(fleet: Fleet, process: Process) -> None:
     """RocksDB's block cache fills for days, up to its configured size."""
     process.cache_bytes = process.limit * process.chance.uniform(0.25, 0.35)
     begun = int(process.chance.integers(0, 72))
-    process.started = JUDGED - (NOW - begun) * HOUR
+    process.started = EVALUATED - (NOW - begun) * HOUR
     full = process.chance.uniform(60, 250)
     process.rocksdb = process.cache_bytes * (np.clip(np.arange(NOW + 1) - begun, 0, None) / full).clip(0.01, 0.99)
 
@@ -304,7 +304,7 @@ def _endpoints(fleet: Fleet) -> Iterator[JmxEndpoint]:
 def _readings(process: Process) -> Iterator[dict[str, Any]]:
     """Readings of the evaluated hour: its JVMs and its host."""
     for n in range(SAMPLES):
-        at = JUDGED + HOUR + READ_AFTER + timedelta(seconds=5 * n)
+        at = EVALUATED + HOUR + READ_AFTER + timedelta(seconds=5 * n)
         head = {"cluster": process.name, "at": at, "process_started_at": process.started}
         for number in range(process.jvms if process.answers else 0):
             of_jvm = head | {"endpoint": _url(process, number), "role": "app", "app": "app"}
@@ -354,7 +354,7 @@ def remember(bench: Bench, fleet: Fleet) -> None:
     """Rows of the previous hours, since the start of each process."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         copy(connection, "metrics.jvm_app_hourly", *[_past(p) for p in fleet.resources])
         nodes = [_node_past(p) for p in fleet.resources if p.has_node]
         copy(connection, "metrics.node_hourly", *nodes)
@@ -362,7 +362,7 @@ def remember(bench: Bench, fleet: Fleet) -> None:
 
 def _past(process: Process) -> pd.DataFrame:
     """Columns of metrics.jvm_app_hourly that the detector reads, by hour."""
-    hours = pd.date_range(JUDGED - NOW * HOUR, JUDGED, freq="h")
+    hours = pd.date_range(EVALUATED - NOW * HOUR, EVALUATED, freq="h")
     rows = pd.DataFrame({
         "hour": hours, "cluster": process.name, "app": "app", "instance_id": f"i-{process.name}",
         "process_started_at": process.started.replace(microsecond=0), "memory_limit_bytes": process.limit,
@@ -371,12 +371,12 @@ def _past(process: Process) -> pd.DataFrame:
         "resident_bytes": process.resident if process.reports_resident_memory else np.nan, "threads": process.threads,
         "thread_stack_bytes": process.threads * THREAD_STACK_BYTES, "rocksdb_measured_bytes": process.rocksdb,
     })  # fmt: skip
-    lived = rows[(rows.hour < JUDGED) & (rows.hour + HOUR > process.started)]
+    lived = rows[(rows.hour < EVALUATED) & (rows.hour + HOUR > process.started)]
     return pd.concat([lived.assign(endpoint=_url(process, n)) for n in range(process.jvms)])
 
 
 def _node_past(process: Process) -> pd.DataFrame:
-    hours = pd.date_range(JUDGED - NOW * HOUR, JUDGED - HOUR, freq="h")
+    hours = pd.date_range(EVALUATED - NOW * HOUR, EVALUATED - HOUR, freq="h")
     used = 100 * process.jvms * process.resident[:NOW] / process.limit
     return pd.DataFrame({
         "hour": hours, "cluster": process.name, "endpoint": f"http://{process.name}:9100/metrics",

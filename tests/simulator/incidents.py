@@ -28,7 +28,7 @@ from streamwarden.detectors.resources import KINDS, Resource
 from streamwarden.tickets import reconcile
 
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, STANDARD, Scenario
+from tests.simulator.scenario import EVALUATED, STANDARD, Scenario
 from tests.simulator.score import Goal, Score
 from tests.sql.rows import NEUTRAL
 
@@ -145,7 +145,7 @@ class Cluster:
             machine, volume = f"{self.name}-i{broker}", f"{self.name}-v{broker}"
             yield "inventory.volume_hourly", at | place | {"volume_id": volume, "instance_id": machine}
             yield "inventory.instance_hourly", at | place | {"instance_id": machine, "private_ip": f"ip-{machine}"}
-            output = {} if broker in self.silent and hour == JUDGED else {"broker_id": broker}
+            output = {} if broker in self.silent and hour == EVALUATED else {"broker_id": broker}
             known = {"cluster": self.name, "endpoint": f"b{broker}", "instance_id": machine}
             yield "metrics.broker_hourly", at | known | output
             share = self.reads[broker]
@@ -520,7 +520,7 @@ def insert_many(connection: sa.Connection, rows: Iterable[tuple[str, Row]]) -> N
     for table, many in by_table.items():
         schema, relation = table.split(".")
         must = connection.execute(_MUST, {"schema": schema, "relation": relation}).all()
-        neutral = {name: NEUTRAL.get(kind, JUDGED.isoformat()) for name, kind in must}
+        neutral = {name: NEUTRAL.get(kind, EVALUATED.isoformat()) for name, kind in must}
         columns = ", ".join(neutral | dict.fromkeys(many[0]))
         for start in range(0, len(many), 50_000):
             text = json.dumps([neutral | row for row in many[start : start + 50_000]], default=str)
@@ -543,7 +543,7 @@ def _found(
 
 
 def _at(hour: int) -> datetime:
-    return JUDGED + timedelta(hours=hour - HOURS + 1)
+    return EVALUATED + timedelta(hours=hour - HOURS + 1)
 
 
 def _empty(warehouse: sa.Engine) -> None:

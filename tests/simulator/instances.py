@@ -28,7 +28,7 @@ from tests.simulator import credits, fleets, network
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.frames import null_filled, rows_frame
-from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, Scenario, Truth, Verdict
 from tests.simulator.score import Score, at_once, score
 
 RULE = "instance_unhealthy"
@@ -36,7 +36,7 @@ ACCOUNT, REGION = "123456789013", "eu-west-1"
 PLACE = {"account": ACCOUNT, "region": REGION}
 MINUTES = 240
 """Minutes of CPU and memory, up to the end of the evaluated hour."""
-END = JUDGED + HOUR
+END = EVALUATED + HOUR
 _MINUTE = timedelta(minutes=1)
 BY_CHECK = (
     "an ELB system health check failure", "a user health-check", "an EC2 instance status checks failure",
@@ -332,7 +332,9 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
     """Simulates, evaluates, and scores failing instances, networks, and CPU credits in one run of the app."""
     fleet, links, burstable = build(scenario), network.build(scenario), credits.build(scenario)
     with TemporaryDirectory() as folder:
-        bench.load("machines", app.transform(_sources(bench, fleet, links, burstable, Path(folder)), JUDGED, Config()))
+        bench.load(
+            "machines", app.transform(_sources(bench, fleet, links, burstable, Path(folder)), EVALUATED, Config())
+        )
     _remember(bench, fleet, links, burstable)
     return [
         _score(bench, RULE, "instance_group", fleet.truth),
@@ -344,8 +346,8 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
 def _score(bench: Bench, rule: str, key: str, truth: Truth) -> Score:
     """Verdicts on instances of this fleet only."""
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.message, row.reason, row.metrics, row.severity)
-        for row in bench.judge(rule)
+        Verdict(name, EVALUATED, row.status, row.message, row.reason, row.metrics, row.severity)
+        for row in bench.findings(rule)
         if row.resource.columns["account"] == ACCOUNT and (name := str(row.resource.columns[key])) in truth.decoys
     ]
     return score(rule, at_once(bench.detector(rule)), verdicts, truth)
@@ -359,14 +361,15 @@ def _sources(
     ec2 = rows_frame(
         bench.spark,
         [
-            PLACE | {"instance_id": m.name, "state": m.state, "is_spot": m.is_spot, "launched_at": JUDGED - 99 * HOUR,
+            PLACE | {"instance_id": m.name, "state": m.state, "is_spot": m.is_spot,
+                     "launched_at": EVALUATED - 99 * HOUR,
                      "tags": {"aws:autoscaling:groupName": g.name} if g.is_scaling else {"application": g.name},
                      "observed_at": END}
-            for g, m in every if m.gone_at is None or m.gone_at > JUDGED
+            for g, m in every if m.gone_at is None or m.gone_at > EVALUATED
         ] + network.instances(links, PLACE) + credits.instances(burstable, PLACE),
         Ec2Instances({}).schema(),
     )  # fmt: skip
-    in_hour = [_activity(g, m) for g, m in every if m.gone_at is not None and m.gone_at >= JUDGED]
+    in_hour = [_activity(g, m) for g, m in every if m.gone_at is not None and m.gone_at >= EVALUATED]
     points = null_filled(
         bench.spark, folder / "points",
         chain((row for _, m in every if m.is_checked for row in _checks(m)), network.points(links, PLACE),
@@ -395,7 +398,7 @@ def _checks(machine: Machine) -> Iterator[dict[str, Any]]:
     for check in app.CHECKS:
         name = check.column.removesuffix("_failed")
         for minute in range(60):
-            at = JUDGED + minute * _MINUTE
+            at = EVALUATED + minute * _MINUTE
             if machine.gone_at is None or at < machine.gone_at:
                 fails = any(kind == name and start <= minute < end for kind, start, end in machine.failed)
                 yield PLACE | {"resource_id": machine.name, "metric": check.column, "at": at, "period_seconds": 60,
@@ -407,18 +410,18 @@ def _remember(bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credi
     every = [(group, machine) for group in fleet.resources for machine in group.machines]
     with bench.warehouse.begin() as connection:
         for day in range(-1, 12):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         copy(connection, "metrics.instance_network_hourly", network.past(links, PLACE))
         copy(connection, "metrics.instance_health_hourly", credits.past(burstable, PLACE))
         copy(connection, "metrics.instance_sample", *[_minutes(m) for _, m in every])
         past = [_activity(g, m) | {"hour": m.gone_at.replace(minute=0, second=0, microsecond=0)}
-                for g, m in every if m.gone_at is not None and m.gone_at < JUDGED]  # fmt: skip
+                for g, m in every if m.gone_at is not None and m.gone_at < EVALUATED]  # fmt: skip
         copy(connection, "metrics.scaling_activity_hourly", pd.DataFrame(past))
-        borne = [PLACE | {"hour": JUDGED - (24 + 9 * n) * HOUR, "instance_id": m.name, "minutes_expected": 60,
+        borne = [PLACE | {"hour": EVALUATED - (24 + 9 * n) * HOUR, "instance_id": m.name, "minutes_expected": 60,
                           "memory_used_max_percent": 92.0, "cpu_max_percent": 99.0}
                  for _, m in every for n in range(m.borne_hours)]  # fmt: skip
         copy(connection, "metrics.instance_hourly", pd.DataFrame(borne))
-        nodes = [{"hour": JUDGED - (1 - n) * HOUR, "cluster": "machines", "endpoint": f"http://{m.name}:9100/metrics",
+        nodes = [{"hour": EVALUATED - (1 - n) * HOUR, "cluster": "machines", "endpoint": f"http://{m.name}:9100/metrics",
                   "instance_id": m.name, "memory_used_mean_percent": m.node_memory[n], "iowait_ratio": m.iowait}
                  for _, m in every if m.node_memory for n in (0, 1)]  # fmt: skip
         copy(connection, "metrics.node_hourly", pd.DataFrame(nodes))

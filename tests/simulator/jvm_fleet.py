@@ -14,7 +14,7 @@ from spark_apps.apps import jvm_apps
 from tests.simulator.bench import Bench
 from tests.simulator.fleets import Fleet, T
 from tests.simulator.frames import null_filled
-from tests.simulator.scenario import JUDGED, Verdict
+from tests.simulator.scenario import EVALUATED, Verdict
 from tests.simulator.score import Score, at_once, score
 
 
@@ -37,10 +37,10 @@ def evaluate(
             "jmx": read.withColumns({"kind": f.lit("gauge"), "resource_name": f.col("endpoint")}),
             "earlier_counters": bench.spark.createDataFrame([], earlier),
         }
-        bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, config))
+        bench.load("jvm_apps", jvm_apps.transform(sources, EVALUATED, config))
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.message, metrics=row.metrics)
-        for row in bench.judge(rule)
+        Verdict(name, EVALUATED, row.status, row.message, metrics=row.metrics)
+        for row in bench.findings(rule)
         if (name := str(row.resource.columns["cluster"])) in fleet.truth.decoys
     ]
     return score(rule, at_once(bench.detector(rule)), verdicts, fleet.truth)

@@ -28,7 +28,7 @@ from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
 from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
 GROUP, PARTITIONS = "checkout", 3
@@ -431,7 +431,7 @@ def cases(fleet: Fleet) -> list[Case]:
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
     fleet = build(scenario)
-    verdicts = judge(bench, fleet, cases(fleet))
+    verdicts = verdicts_of(bench, fleet, cases(fleet))
     result = score("lagging groups", bench.detector("consumer_group_lagging"), verdicts, fleet.truth)
     result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
     for verdict in verdicts:
@@ -442,13 +442,13 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     return result
 
 
-def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
+def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
     """Verdicts of the detector on these hours."""
     with TemporaryDirectory() as folder:
-        bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), JUDGED, Config()))
+        bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), EVALUATED, Config()))
     for table in ("metrics.consumer_partition_hourly", "metrics.consumer_group_hourly", "metrics.partition_hourly"):
         bench.remember(table, "cluster")
-    return [Verdict.of(row.resource.columns["cluster"], row) for row in bench.judge("consumer_group_lagging")]
+    return [Verdict.of(row.resource.columns["cluster"], row) for row in bench.findings("consumer_group_lagging")]
 
 
 def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
@@ -496,14 +496,14 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
     }
     sources["known_commits"] = rows_frame(bench.spark, [], KNOWN_COMMITS)
     sources["known_ends"] = null_filled(bench.spark, folder / "ends", ends)
-    sources["positions"] = app.positions(sources, JUDGED)
+    sources["positions"] = app.positions(sources, EVALUATED)
     return sources
 
 
 def _topics(case: Case) -> list[dict[str, Any]]:
     partitions = [{"partition": p, "leader": 0, "replicas": [0], "isr": [0]} for p in range(PARTITIONS)]
     config = {"message.timestamp.type": {"value": "CreateTime", "source": "DEFAULT_CONFIG"}}
-    head = {"cluster": case.name, "configs": config, "observed_at": JUDGED + HOUR, "resource_name": case.name}
+    head = {"cluster": case.name, "configs": config, "observed_at": EVALUATED + HOUR, "resource_name": case.name}
     return [head | {"topic": topic, "partitions": partitions} for topic in ("events", "elsewhere")]
 
 
@@ -513,14 +513,14 @@ def _group(case: Case, timeline: Timeline) -> dict[str, Any]:
     member = {"member_id": "m-1", "client_id": "c-1", "host": "10.0.0.9", "assignment": {topic: [*range(PARTITIONS)]}}
     return {
         "cluster": case.name, "group_id": GROUP, "protocol": "classic", "state": "EMPTY" if is_gone else "STABLE",
-        "members": [] if is_gone else [member], "observed_at": JUDGED + HOUR, "resource_name": case.name,
+        "members": [] if is_gone else [member], "observed_at": EVALUATED + HOUR, "resource_name": case.name,
     }  # fmt: skip
 
 
 def _offsets(case: Case, timeline: Timeline, partition: int) -> list[dict[str, Any]]:
     end, read_at = case.hour + HOUR, case.hour + HOUR + READ_AFTER
     log = timeline.logs[partition]
-    clock = {"cluster": case.name, "as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + READ_AFTER}
+    clock = {"cluster": case.name, "as_of": EVALUATED + HOUR, "read_at": EVALUATED + HOUR + READ_AFTER}
     place = clock | {"topic": "events", "partition": partition}
     committed, _ = timeline.committed(partition, read_at)
     now = log.end(read_at)

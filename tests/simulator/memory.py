@@ -31,7 +31,7 @@ from spark_apps.apps import jvm_apps as app
 from spark_apps.sources.jmx import checked
 from spark_apps.sources.jmx_endpoint import Answer, Refused
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
 MIB, GIB = 2**20, 2**30
@@ -695,7 +695,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
             "jmx": read.withColumns({"resource_name": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
             "earlier_counters": bench.spark.createDataFrame([], _EARLIER),
         }
-        frames = app.transform(sources, JUDGED, config)
+        frames = app.transform(sources, EVALUATED, config)
         frames["metrics.jvm_app_sample"] = frames["metrics.jvm_app_sample"].limit(0)
         bench.load("jvm_apps", frames)
     _load_machines(bench, fleet, chosen)
@@ -704,7 +704,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     name = "app_memory_heavy"
     rows = [
         Verdict.of(f"{row.metrics['app']}@{row.resource.columns['cluster'].rsplit('@', 1)[1]}", row)
-        for row in bench.judge(name)
+        for row in bench.findings(name)
     ]
     by_hour: dict[tuple[str, datetime], list[Verdict]] = {}
     for row in rows:
@@ -883,7 +883,7 @@ def _load_machines(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
         used = [fleet.used_percent(host, hour + n * HOUR / 12) for n in range(12)]
         rows.append(
             {
-                "hour": JUDGED,
+                "hour": EVALUATED,
                 "account": ACCOUNT,
                 "region": REGION,
                 "instance_id": Case(host, hour).name,

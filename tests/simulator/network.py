@@ -16,7 +16,7 @@ import pandas as pd
 from streamwarden.base.hours import HOUR
 
 from tests.simulator import fleets
-from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.scenario import EVALUATED, Scenario
 
 RULE = "instance_network_starving"
 GIGABIT = 125e6
@@ -204,7 +204,7 @@ def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
     return [
         place | {
             "instance_id": link.name, "instance_type": link.instance_type, "state": "running", "is_spot": False,
-            "launched_at": JUDGED - 999 * HOUR, "tags": {}, "observed_at": JUDGED + HOUR,
+            "launched_at": EVALUATED - 999 * HOUR, "tags": {}, "observed_at": EVALUATED + HOUR,
             "network_baseline_bytes_per_second": link.baseline if link.reports_network_limits else None,
             "network_peak_bytes_per_second": link.peak if link.reports_network_limits else None,
         }
@@ -220,7 +220,7 @@ def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
             step = 1 if link.is_detailed else 5
             for minute in range(MINUTES - 60, MINUTES, step):
                 if link.known[minute]:
-                    at = JUDGED + (minute - MINUTES + 60) * timedelta(minutes=1)
+                    at = EVALUATED + (minute - MINUTES + 60) * timedelta(minutes=1)
                     value = float(carried[minute : minute + step].sum())
                     yield place | {"resource_id": link.name, "metric": f"{direction}_bytes", "at": at,
                                    "period_seconds": 60, "value": value}  # fmt: skip
@@ -238,9 +238,9 @@ def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
             }  # fmt: skip
             for back in (1, 2, 3):
                 hour = carried[MINUTES - 60 * (back + 1) : MINUTES - 60 * back]
-                rows.append(head | {"hour": JUDGED - back * HOUR} | _facts(link, hour))
+                rows.append(head | {"hour": EVALUATED - back * HOUR} | _facts(link, hour))
             for day in range(1, link.days_alike + 1):
-                rows.append(head | {"hour": JUDGED - 24 * day * HOUR} | _facts(link, carried[-60:]))
+                rows.append(head | {"hour": EVALUATED - 24 * day * HOUR} | _facts(link, carried[-60:]))
     return pd.DataFrame(rows)
 
 

@@ -173,8 +173,8 @@ def _write(
             one = replace(one, status="unknown", severity=None)
         found[one.detector, one.resource.key] = one
     store_findings(connection, list(found.values()), at, datetime.now(UTC))
-    judged = {"hour": at, "status": "evaluated", "firing": 0}
-    insert_many(connection, (("detect.detector_run", judged | {"detector": detector}) for detector in DETECTORS))
+    run = {"hour": at, "status": "evaluated", "firing": 0}
+    insert_many(connection, (("detect.detector_run", run | {"detector": detector}) for detector in DETECTORS))
 
 
 def _well(world: World) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from streamwarden.detectors import Finding
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 """A Monday: the first simulated day."""
-JUDGED = datetime(2026, 3, 2, 10, tzinfo=UTC)
+EVALUATED = datetime(2026, 3, 2, 10, tzinfo=UTC)
 """The hour in the warehouse: each evaluated hour of each resource is moved to it (see `Case`)."""
 
 
@@ -51,7 +51,7 @@ SMALL = Scenario(volumes=150, applications=30, stores=20, brokers=9, groups=34, 
 class Case:
     """One resource in one hour.
 
-    Its times are moved to JUDGED and the hour becomes part of its name. So one run of app and detector evaluates
+    Its times are moved to EVALUATED and the hour becomes part of its name. So one run of app and detector evaluates
     hundreds of hours at once, as a fleet of that many resources.
     """
 
@@ -66,7 +66,7 @@ class Case:
     @property
     def shift(self) -> timedelta:
         """Offset that is added to each of its times."""
-        return JUDGED - self.hour
+        return EVALUATED - self.hour
 
     @classmethod
     def of(cls, name: str) -> Case:
@@ -94,9 +94,9 @@ class Fault:
     """Valid verdicts in the hour in which the fault is due; empty: any firing verdict is right."""
 
     @classmethod
-    def judged(cls, resource_name: str, kind: str, *verdicts: str) -> Fault:
+    def in_evaluated_hour(cls, resource_name: str, kind: str, *verdicts: str) -> Fault:
         """A fault of the hour in the warehouse."""
-        return cls(resource_name, kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=verdicts)
+        return cls(resource_name, kind, EVALUATED - HOUR, EVALUATED, EVALUATED + HOUR, verdicts=verdicts)
 
 
 @dataclass

@@ -28,7 +28,7 @@ from streamwarden.detectors import Finding
 from spark_apps.apps import state_stores as app
 from spark_apps.models.streams_topics import StreamsTopics
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
 CLUSTER, PARTITIONS = "shop", 4
@@ -729,13 +729,13 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         file = Path(folder) / "values.parquet"
         _write(fleet, cases(fleet), file)
         values = bench.spark.read.parquet(str(file)).withColumn("gap", f.lit(None).cast("string"))
-        frames = app.transform({"changelog_values": values}, JUDGED, Config())
+        frames = app.transform({"changelog_values": values}, EVALUATED, Config())
         assert frames.pop("gaps").isEmpty()
         bench.load("state_stores", frames)
     for table in ("metrics.state_store_hourly", "metrics.state_store_change_hourly"):
         bench.remember(table, "topic")
     name = "state_store_schema_drift"
-    verdicts = [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in bench.findings(name)]
     return score("schema drift", bench.detector(name), verdicts, fleet.truth)
 
 

@@ -19,7 +19,7 @@ from tests.simulator.scenario import Fault, Truth, Verdict
 
 SETTLE = timedelta(minutes=10)
 """Delay of the evaluation after the end of an hour."""
-RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR, CLAIMS = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
+RECALL, PRECISION, RIGHT_VERDICTS, WARNED, FORECAST_ERROR, CLAIMS = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
 AHEAD, SEEN = 2 * HOUR, timedelta(minutes=25)
 """Part of a new lasting load that an hour must contain: with less, the load cannot be distinguished from a burst."""
 
@@ -51,9 +51,9 @@ class Score:
     """Tickets that were right by the data of their hour and were refuted by later data; they count neither way."""
     false_alarms: list[tuple[Verdict, str]] = field(default_factory=list)
     """With the decoy that caused it."""
-    judged: int = 0
+    compared: int = 0
     """Faults that were found in the hour in which they were due, and whose valid verdicts are known."""
-    misjudged: list[tuple[Fault, Verdict]] = field(default_factory=list)
+    wrong_verdicts: list[tuple[Fault, Verdict]] = field(default_factory=list)
     """Those of them with another verdict."""
     warnings: list[tuple[Fault, timedelta]] = field(default_factory=list)
     """Lead time of the finding before the outage, of faults that an hourly run could find AHEAD of it: the first
@@ -92,8 +92,8 @@ class Score:
         return median(self.errors) if self.errors else None
 
     @property
-    def well_judged(self) -> float:
-        return 1 - len(self.misjudged) / self.judged if self.judged else 1.0
+    def right_verdict_ratio(self) -> float:
+        return 1 - len(self.wrong_verdicts) / self.compared if self.compared else 1.0
 
     def claim(self, name: str, fault: Fault, verdict: Verdict, wrong: str | None) -> None:
         """Counts a claim; `wrong` is the reason why it is false, else None."""
@@ -105,8 +105,10 @@ class Score:
     def goals(self) -> list[Goal]:
         """The goals of this analysis."""
         rows = [Goal("recall", self.recall, RECALL), Goal("precision", self.precision, PRECISION)]
-        if self.judged:
-            rows.append(Goal(f"severity and direction right, of {self.judged}", self.well_judged, WELL_JUDGED))
+        if self.compared:
+            rows.append(
+                Goal(f"severity and direction right, of {self.compared}", self.right_verdict_ratio, RIGHT_VERDICTS)
+            )
         if self.warned is not None:
             rows.append(Goal(f"warned ≥ {AHEAD // HOUR} h ahead, of {len(self.warnings)}", self.warned, WARNED))
         if self.error is not None:
@@ -146,9 +148,9 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
                 wrong = verdict.message if verdict.status == "ok" else None
                 result.claim("expected throughout", fault, verdict, wrong)
             if fault.verdicts and verdict.hour == fault.due and verdict.status == "firing":
-                result.judged += 1
+                result.compared += 1
                 if verdict.verdict not in fault.verdicts:
-                    result.misjudged.append((fault, verdict))
+                    result.wrong_verdicts.append((fault, verdict))
         first = start_of_hour(fault.begins + SEEN)
         if fault.outage and fault.outage - _evaluated_at(first) >= AHEAD:
             lead = fault.outage - _evaluated_at(expected[0]) if expected else timedelta(0)
@@ -220,11 +222,11 @@ def show_wrong(console: Console, score: Score, again: str) -> None:
         _show(console, f"[red]wrong[/] {name}: {line}", again)
     for fault in score.missed:
         _show(console, f"[red]missed[/] {name}: {fault.resource_name} ({fault.kind}), due {_at(fault.due)}", again)
-    for fault, verdict in score.misjudged:
+    for fault, verdict in score.wrong_verdicts:
         said = f"{verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.message}"
         _show(
             console,
-            f"[red]misjudged[/] {name}: {fault.resource_name} ({fault.kind}) at {_at(fault.due)}: {said}",
+            f"[red]wrong verdict[/] {name}: {fault.resource_name} ({fault.kind}) at {_at(fault.due)}: {said}",
             again,
         )
     for verdict, decoy in score.false_alarms:
@@ -251,8 +253,8 @@ def show(console: Console, scores: Sequence[Score]) -> bool:
     """Prints each analysis; returns whether every goal is met."""
     table = Table("analysis", "evaluated", "faults", "tickets", "unknown", "goal", "figure", "limit", "", box=None)
     for each in scores:
-        judged = f"{each.cases} h of {each.resources}"
-        left = [each.analysis, judged, str(each.faults), str(each.tickets), str(each.unknown)]
+        evaluated = f"{each.cases} h of {each.resources}"
+        left = [each.analysis, evaluated, str(each.faults), str(each.tickets), str(each.unknown)]
         for goal in each.goals:
             limit = f"{'≤' if goal.at_most else '≥'} {goal.limit}"
             table.add_row(*left, goal.name, f"{goal.metric:.3f}", limit, "met" if goal.is_met else "[red]missed")

@@ -13,7 +13,7 @@ import pytest
 from tests.simulator import brokers, cluster_sources, notifications, workloads
 from tests.simulator.__main__ import scores_of
 from tests.simulator.bench import Bench, a_bench
-from tests.simulator.scenario import JUDGED, SMALL
+from tests.simulator.scenario import EVALUATED, SMALL
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -70,14 +70,14 @@ def test_no_notification_is_sent_twice(bench: Bench) -> None:
 @pytest.mark.rare
 def test_brokers_of_a_small_fleet_are_evaluated_correctly_and_past_rows_equal_those_of_the_app(bench: Bench) -> None:
     results = scores_of("brokers", bench, SMALL)
-    assert [(each.analysis, each.missed, each.false_alarms, each.misjudged) for each in results] == [
+    assert [(each.analysis, each.missed, each.false_alarms, each.wrong_verdicts) for each in results] == [
         (each.analysis, [], [], []) for each in results
     ]
     with bench.warehouse.connect() as connection:
-        made = pd.read_sql(f"select * from metrics.broker_hourly where hour = '{JUDGED}'", connection)
+        made = pd.read_sql(f"select * from metrics.broker_hourly where hour = '{EVALUATED}'", connection)
     fleet = brokers.build(SMALL)
     for cluster in (cluster for cluster in fleet.clusters if not cluster.own_samples):
-        output = cluster_sources.past(cluster).query("hour == @JUDGED").set_index("endpoint")
+        output = cluster_sources.past(cluster).query("hour == @EVALUATED").set_index("endpoint")
         of_app = made.set_index("endpoint").loc[output.index]
         for column in output.columns.intersection(made.columns).difference(
             ["hour", "cluster", "instance_id", "produce_errors"]
@@ -106,7 +106,7 @@ def test_disks_that_fill_up_are_distinguished_from_those_that_go_up_and_down(ben
 @pytest.mark.rare
 def test_instances_are_evaluated_correctly(bench: Bench) -> None:
     scores = scores_of("instances", bench, SMALL)
-    assert [(s.analysis, s.missed, s.false_alarms, s.misjudged) for s in scores] == [
+    assert [(s.analysis, s.missed, s.false_alarms, s.wrong_verdicts) for s in scores] == [
         ("instance_unhealthy", [], [], []), ("instance_network_starving", [], [], []),
         ("instance_cpu_starving", [], [], []),
     ]  # fmt: skip

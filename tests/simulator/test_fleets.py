@@ -12,7 +12,7 @@ from streamwarden.base.hours import HOUR
 
 from tests.simulator import brokers, consumers, lag, schemas, volumes, workloads
 from tests.simulator.clusters import NOW
-from tests.simulator.scenario import JUDGED, SMALL, START, Case
+from tests.simulator.scenario import EVALUATED, SMALL, START, Case
 from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
 from tests.simulator.workloads import process_lifetimes as lives
 
@@ -147,5 +147,5 @@ def test_clusters_come_out_the_same_from_the_same_seed_with_every_fault_and_deco
     for one, other in zip(first.clusters, second.clusters, strict=True):
         assert all(np.array_equal(one.rates[name], other.rates[name]) for name in one.rates)
         assert (one.used_bytes <= one.disk_bytes).all() and (one.rates["bytes_in_total"] >= 0).all(), one.kind
-        held = sum(len(replicas) for topic in one.topics if topic.begun < JUDGED for replicas in topic.before)
+        held = sum(len(replicas) for topic in one.topics if topic.begun < EVALUATED for replicas in topic.before)
         assert one.gauges["partitions"][:, NOW].sum() == held or "unequal" in one.kind

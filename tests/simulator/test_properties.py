@@ -118,7 +118,7 @@ def test_a_worse_volume_never_has_a_milder_verdict_and_neighbors_and_history_cha
     bench: Bench, spark_session: Any
 ) -> None:
     fleet = _fleet()
-    alone = volumes.judge(bench, fleet, _hours(fleet))
+    alone = volumes.verdicts_of(bench, fleet, _hours(fleet))
     names = {ladder: [f"vol-{ladder}-{n}" for n in range(len(levels))] for ladder, (_, levels) in LADDERS.items()}
     assert sum(verdict.status == "firing" for verdict in alone) > 20
     assert _never_milder(alone, names) == []
@@ -131,7 +131,7 @@ def test_a_worse_volume_never_has_a_milder_verdict_and_neighbors_and_history_cha
         _volume(fleet.world, f"other-{n}", chance.choice(["gp2", "gp3"]), chance.choice([50, 200, 1000]), load)
     chosen = [*_hours(fleet), *_hours(fleet, FIRST - 20 * HOUR, 4)]
     with a_bench(spark_session) as other:
-        among = volumes.judge(other, fleet, chosen)
+        among = volumes.verdicts_of(other, fleet, chosen)
     output = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in alone}
     again = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in among if v.resource_name in mine}
     assert {key: again[key] for key in output} == output
@@ -157,6 +157,6 @@ def test_a_worse_group_never_has_a_milder_verdict(bench: Bench) -> None:
         reader = lag.Reader([(START, 1e6), (at + 50 * MINUTE, rate * speed)], [(at + 50 * MINUTE, back * HOUR)])
         add("rewound", reader)
     chosen = [Case(name, START + n * HOUR) for name in builder.fleet.timelines for n in range(6, 14)]
-    verdicts = lag.judge(bench, builder.fleet, chosen)
+    verdicts = lag.verdicts_of(bench, builder.fleet, chosen)
     assert sum(verdict.status == "firing" for verdict in verdicts) > 10
     assert _never_milder(verdicts, ladders) == []

@@ -79,8 +79,8 @@ def test_a_fault_with_another_verdict_is_listed() -> None:
         Verdict("disk", fault.due, "firing", "…", verdict) for verdict in ("critical: restore", "warning: rollback")
     ]
     right, wrong = (score("disks", DETECTOR, [each], Truth([fault])) for each in said)
-    assert (right.judged, right.misjudged, right.well_judged) == (1, [], 1.0)
-    assert (wrong.judged, wrong.misjudged, wrong.missed) == (1, [(fault, said[1])], [])
+    assert (right.compared, right.wrong_verdicts, right.right_verdict_ratio) == (1, [], 1.0)
+    assert (wrong.compared, wrong.wrong_verdicts, wrong.missed) == (1, [(fault, said[1])], [])
     assert [goal.name for goal in wrong.goals if not goal.is_met] == ["severity and direction right, of 1"]
 
 

@@ -357,11 +357,11 @@ class _Builder:
 
     def _know(self, nights: Sequence[datetime]) -> None:
         """Evaluates the last nights. On the first of them the batch is new to the detector."""
-        judged = nights[1:][-NIGHTS:]
-        for sample_fleet in judged:
+        evaluated_nights = nights[1:][-NIGHTS:]
+        for sample_fleet in evaluated_nights:
             self.scare(sample_fleet, sample_fleet + 4 * HOUR)
         # Earlier nights, without history for the detector, are not evaluated.
-        for sample_fleet in nights[: nights.index(judged[0]) + NEW_NIGHTS]:
+        for sample_fleet in nights[: nights.index(evaluated_nights[0]) + NEW_NIGHTS]:
             self.fleet.truth.unclear.append((self.volume_id(0), sample_fleet, sample_fleet + 2 * HOUR))
 
     def spikes(self) -> None:

@@ -17,7 +17,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import ebs_volumes as app
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
-from tests.simulator.scenario import JUDGED, START, Case
+from tests.simulator.scenario import EVALUATED, START, Case
 from tests.simulator.volume_kinds import ACCOUNT, MINUTE, REGION, Fleet
 
 LATE_BALANCE = 5
@@ -76,7 +76,7 @@ _REST = {"calls": "int", "metrics_asked": "int", "resource_name": "string", "gap
 
 def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
     """Frames as returned by the app's `extract`, all cases as volumes of one hour."""
-    end = JUDGED + HOUR
+    end = EVALUATED + HOUR
     until = {"known_until": f.lit(end)}
     volumes = spark.createDataFrame([_volume_row(fleet, case) for case in chosen], Ec2Volumes({}).schema())
     hosts = sorted({Case(str(fleet.world.volumes[case.resource_name].instance_id), case.hour) for case in chosen},
@@ -131,7 +131,7 @@ def _volume_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "created_at": volume.created_at + case.shift,
         "attachments": [attachment] if is_attached else [],
         "tags": {},
-        "observed_at": JUDGED + HOUR,
+        "observed_at": EVALUATED + HOUR,
         "resource_name": f"{ACCOUNT}/{REGION} volumes",
         "gap": None,
     }
@@ -157,7 +157,7 @@ def _instance_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "ebs_baseline_bytes_per_second": kind.base_mbps * 125e3,
         "ebs_maximum_bytes_per_second": kind.max_mbps * 125e3,
         "tags": {},
-        "observed_at": JUDGED + HOUR,
+        "observed_at": EVALUATED + HOUR,
         "resource_name": f"{ACCOUNT}/{REGION} instances",
         "gap": None,
     }

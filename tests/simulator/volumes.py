@@ -22,7 +22,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import ebs_volumes as app
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Verdict
 from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import JUST_NOW, MINUTE, Fleet, meant
 from tests.simulator.volume_sources import sources
@@ -184,32 +184,32 @@ def cases(fleet: Fleet) -> list[Case]:
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
     fleet = build(scenario)
-    verdicts = judge(bench, fleet, cases(fleet))
+    verdicts = verdicts_of(bench, fleet, cases(fleet))
     result = score("starving volumes", bench.detector("ebs_volume_starving"), verdicts, fleet.truth)
     result.errors, result.error_of = _forecast_errors(verdicts, fleet.truth.faults), "time to exhaustion"
     _check_claims(result, fleet, verdicts)
     return result
 
 
-def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
+def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
     """Verdicts of the detector on these hours."""
     with TemporaryDirectory() as folder:
-        frames = app.transform(sources(bench.spark, fleet, chosen, Path(folder)), JUDGED, Config())
+        frames = app.transform(sources(bench.spark, fleet, chosen, Path(folder)), EVALUATED, Config())
         # No detector of volumes reads single minutes.
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
     bench.remember("metrics.volume_hourly", "volume_id")
-    return [Verdict.of(row.resource.columns["volume_id"], row) for row in bench.judge("ebs_volume_starving")]
+    return [Verdict.of(row.resource.columns["volume_id"], row) for row in bench.findings("ebs_volume_starving")]
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
     """Scores the due verdict and the last one of each fault: advice, and start of the impact."""
     firing: dict[str, list[Verdict]] = {}
-    judged = {(verdict.resource_name, verdict.hour) for verdict in verdicts}
+    evaluated = {(verdict.resource_name, verdict.hour) for verdict in verdicts}
 
-    def judged_since(verdict: Verdict) -> datetime:
+    def evaluated_since(verdict: Verdict) -> datetime:
         hour = verdict.hour
-        while (verdict.resource_name, hour - HOUR) in judged:
+        while (verdict.resource_name, hour - HOUR) in evaluated:
             hour -= HOUR
         return hour
 
@@ -228,7 +228,7 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
                 result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.metrics))
             # For instance limits and latency the last day is not read: previously evaluated hours give the start.
             by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
-            known_from = judged_since(verdict) if by_hours else START
+            known_from = evaluated_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))

@@ -173,7 +173,7 @@ def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
     faults = {life.cluster: _fault(life, rule) for life in lives if rule in life.rights}
     truth.faults += faults.values()
     unknown = dict[str, Verdict]()
-    for finding in bench.judge(rule, config, is_analyzed=True):
+    for finding in bench.findings(rule, config, is_analyzed=True):
         life = by_cluster[finding.resource.columns["cluster"]]
         said = Verdict.of(life.cluster, finding, finding.reason)
         if rule in life.unknown and _is_meant(life.unknown[rule].resource, finding):

@@ -22,7 +22,7 @@ from streamwarden.base.hours import HOUR
 
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
 from tests.simulator.workloads.process_lifetimes import (
     COMMIT_EVERY,
@@ -51,17 +51,17 @@ COLD = 1.0
 def write(bench: Bench, lives: Sequence[Life]) -> None:
     """Writes all previous hours, and the instances of the evaluated hour."""
     with bench.warehouse.begin() as connection:
-        first = JUDGED - timedelta(hours=max(life.known for life in lives))
-        days = {first.replace(day=1), JUDGED}
-        while max(days - {JUDGED}) < JUDGED - timedelta(days=31):
-            days.add((max(days - {JUDGED}) + timedelta(days=32)).replace(day=1))
+        first = EVALUATED - timedelta(hours=max(life.known for life in lives))
+        days = {first.replace(day=1), EVALUATED}
+        while max(days - {EVALUATED}) < EVALUATED - timedelta(days=31):
+            days.add((max(days - {EVALUATED}) + timedelta(days=32)).replace(day=1))
         for day in sorted(days):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         for table, rows in TABLES.items():
             copy(connection, table, *(frame.dropna(axis=1, how="all") for life in lives for frame in rows(life)))
         connection.exec_driver_sql(_LIFE)
         copy(connection, "pg_temp.life", *(_topics(life).dropna(axis=1, how="all") for life in lives))
-        connection.exec_driver_sql(_COPY_BACK, {"hour": JUDGED})
+        connection.exec_driver_sql(_COPY_BACK, {"hour": EVALUATED})
         connection.exec_driver_sql("analyze")
 
 
@@ -355,9 +355,9 @@ def _volume_hours(life: Life) -> Iterator[pd.DataFrame]:
 def _volumes(life: Life) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame(
         [
-            {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{host(life, broker)}",
+            {"hour": EVALUATED, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{host(life, broker)}",
              "volume_type": "gp3", "size_gib": 4000, "state": "in-use", "instance_id": host(life, broker),
-             "tags": "{}", "observed_at": JUDGED}
+             "tags": "{}", "observed_at": EVALUATED}
             for broker in life.brokers
         ]
     )  # fmt: skip
@@ -366,9 +366,9 @@ def _volumes(life: Life) -> Iterator[pd.DataFrame]:
 def _instances(life: Life) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame(
         [
-            {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "instance_id": host(life, broker),
+            {"hour": EVALUATED, "account": ACCOUNT, "region": REGION, "instance_id": host(life, broker),
              "instance_type": "r5.xlarge", "state": "running", "memory_bytes": MEMORY, "tags": "{}",
-             "observed_at": JUDGED}
+             "observed_at": EVALUATED}
             for broker in life.brokers
         ]
     )  # fmt: skip

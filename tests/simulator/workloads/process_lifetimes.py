@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.scenario import JUDGED, Case
+from tests.simulator.scenario import EVALUATED, Case
 
 DAY = 24
 NOW = 130 * DAY
@@ -519,7 +519,7 @@ class Life:
     @staticmethod
     def at(t: float) -> datetime:
         """The time in the warehouse."""
-        return JUDGED + HOUR + timedelta(hours=t - NOW)
+        return EVALUATED + HOUR + timedelta(hours=t - NOW)
 
     def uniform(self, low: float, high: float) -> float:
         return self.chance.uniform(low, high)

@@ -19,7 +19,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.workloads.process_lifetimes import (
     COMMIT_EVERY,
     GIB,
@@ -135,8 +135,8 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
         "known_ends": null_filled(spark, folder / "ends", ends),
         "known_commits": rows_frame(spark, known, KNOWN_COMMITS),
     }
-    sources["positions"] = positions(sources, JUDGED)
-    return consumer_groups.transform(sources, JUDGED, Config())
+    sources["positions"] = positions(sources, EVALUATED)
+    return consumer_groups.transform(sources, EVALUATED, Config())
 
 
 def _topics(life: Life) -> Iterator[dict[str, Any]]:
@@ -304,7 +304,7 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
         .drop("gap", "process_started_at"),
         "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
     }
-    frames = brokers.transform(sources, JUDGED, config)
+    frames = brokers.transform(sources, EVALUATED, config)
     frames["metrics.broker_sample"] = frames["metrics.broker_sample"].filter(f.col("metric") == CLIENT_FETCHES)
     frames["metrics.broker_topic_sample"] = frames["metrics.broker_topic_sample"].limit(0)
     return frames
@@ -362,7 +362,7 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                     rows += [head | one for one in _readings(_file_system(*process.disk))]
     jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource_name": f.col("endpoint")})
     sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
-    return jvm_apps.transform(sources, JUDGED, config)
+    return jvm_apps.transform(sources, EVALUATED, config)
 
 
 def _counted_before(lives: Sequence[Life]) -> list[tuple[Any, ...]]:

@@ -256,7 +256,7 @@ def test_a_log_that_the_cleaner_marked_uncleanable_is_reported(
         for _ in range(3):  # segments roll by time
             produce(broker, 50, "state")
             time.sleep(1.2)
-        assert judged_of(broker, spark, warehouse, hour, config)["reason"] == "cleans"
+        assert finding_of(broker, spark, warehouse, hour, config)["reason"] == "cleans"
         segment = min(broker.log_folder.glob("state-0/*.log"))
         with segment.open("r+b") as file:
             file.seek(200)
@@ -269,12 +269,12 @@ def test_a_log_that_the_cleaner_marked_uncleanable_is_reported(
             attributes["Value"] for attributes in httpx.get(bean).json()["value"].values()
         ):
             time.sleep(0.5)
-        found = judged_of(broker, spark, warehouse, hour, config)
+        found = finding_of(broker, spark, warehouse, hour, config)
     assert (found["reason"], found["uncleanable_partitions"], found["dead_cleaner_threads"]) == ("uncleanable", 1, 0)
     assert found["uncleanable_bytes"] > 5_000 and found["cleaner_last_run_seconds"] < 60
 
 
-def judged_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, config: Config) -> dict[str, Any]:
+def finding_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, config: Config) -> dict[str, Any]:
     """The finding of compaction_stalled on the broker now."""
     run_app(spark, "brokers", hour, config)
     detector = load_detectors()["compaction_stalled"]

@@ -54,7 +54,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def judged(
+def run_hour(
     servers: str, spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[datetime], Config]]:
     """Puts the config in force, here and in Spark's tasks; runs the app for an hour."""
@@ -100,10 +100,10 @@ def produce(servers: str, name: str, at: list[datetime], partition: int = 0) -> 
 
 
 def test_a_cluster_without_topics_and_groups_has_answered(
-    judged: Callable[[datetime], Config], warehouse: sa.Engine
+    run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """First test of the module: `__consumer_offsets` does not exist yet."""
-    judged(present_hour())
+    run_hour(present_hour())
     with warehouse.connect() as connection:
         query = sa.text("select distinct status, resource_name from detect.coverage")
         coverage = connection.execute(query).tuples().all()
@@ -301,7 +301,7 @@ def test_a_commit_older_than_the_available_history_keeps_the_time_of_the_previou
 
 
 def test_a_past_hour_comes_from_the_commit_history(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """One record every 10 s through the hour. One group keeps up, one stops after 30 min, one resets its offset."""
     name = topic(servers, 2, "past")
@@ -323,7 +323,7 @@ def test_a_past_hour_comes_from_the_commit_history(
     history.append(Commit(keeps_up, "deleted since", 0, 5, half))
     write_commits(servers, sorted(history, key=lambda c: c.at))
 
-    config = judged(PAST)
+    config = run_hour(PAST)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
 
@@ -380,7 +380,7 @@ def test_a_past_hour_comes_from_the_commit_history(
 @pytest.mark.parametrize(("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), (3, 39.5, 360)])
 def test_a_clock_ahead_does_not_hide_a_stuck_group(
     servers: str,
-    judged: Callable[[datetime], Config],
+    run_hour: Callable[[datetime], Config],
     warehouse: sa.Engine,
     hours: int,
     minutes_ahead: float,
@@ -399,7 +399,7 @@ def test_a_clock_ahead_does_not_hide_a_stuck_group(
     history = [Commit(group, name, 0, offset, at) for at in minutes for group, offset in offsets.items()]
     write_commits(servers, sorted(history, key=lambda c: c.at))
 
-    config = judged(hour)
+    config = run_hour(hour)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic")
     # The log reached the committed offset of the first group; the next record's timestamp says since when it waits.
     behind = places[stands, name]
@@ -414,7 +414,7 @@ def test_a_clock_ahead_does_not_hide_a_stuck_group(
 
 
 def test_markers_and_aborted_records_at_the_end_of_a_log_are_not_lag(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """Two groups stopped. One has read everything; for the other, a record waits after aborted records."""
     done, waits = topic(servers, 1), topic(servers, 1)
@@ -441,7 +441,7 @@ def test_markers_and_aborted_records_at_the_end_of_a_log_are_not_lag(
     minutes = [hour + timedelta(minutes=m, seconds=1) for m in range(10, 60)]
     write_commits(servers, [Commit(of[name], name, 0, 10, at) for at in minutes for name in (done, waits)])
 
-    config = judged(hour)
+    config = run_hour(hour)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id")
     assert (places[of[done]]["lag_records"], places[of[done]]["lag_seconds"]) == (0, 0)
     assert (places[of[waits]]["lag_records"], places[of[waits]]["waiting_records"]) == (5, 5)
@@ -452,7 +452,7 @@ def test_markers_and_aborted_records_at_the_end_of_a_log_are_not_lag(
 
 
 @pytest.mark.rare
-def test_a_hanging_transaction(servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
+def test_a_hanging_transaction(servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
     """The producer is alive and idle. The command of the ticket aborts the transaction."""
     name, hour = topic(servers, 1), present_hour()
     producer = Producer(
@@ -465,7 +465,7 @@ def test_a_hanging_transaction(servers: str, judged: Callable[[datetime], Config
     assert producer.flush(10) == 0
     commit(servers, "held-up", TopicPartition(name, 0, 2))
 
-    judged(hour)
+    run_hour(hour)
     with warehouse.begin() as connection:  # rows as of two hours before, when the transaction was open already
         connection.execute(
             sa.text("""
@@ -476,7 +476,7 @@ def test_a_hanging_transaction(servers: str, judged: Callable[[datetime], Config
     produce(servers, name, [datetime.now(UTC)] * 3)
 
     def said() -> dict[str, Any]:
-        config = judged(hour)
+        config = run_hour(hour)
         evaluate(warehouse, load_detectors()["transaction_hanging"], hour, config)
         return dict(rows(warehouse, "detect.evaluation", "resource_name")[f"shop/{name}"])
 
@@ -501,7 +501,7 @@ def _run_tool(command: str) -> str:
 
 
 def test_a_group_on_another_applications_changelog(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """Two groups are applications with a changelog each; the third group reads the changelog of the first."""
     hour, id_ = present_hour(), uuid.uuid4().hex[:6]
@@ -513,7 +513,7 @@ def test_a_group_on_another_applications_changelog(
     commit(servers, f"stock-{id_}", TopicPartition(source, 0, 3), TopicPartition(own, 0, 3))
     commit(servers, f"reports-{id_}", TopicPartition(source, 0, 3), TopicPartition(changelog, 0, 1))
 
-    config, rule = judged(hour), load_detectors()["internal_topic_foreign_consumer"]
+    config, rule = run_hour(hour), load_detectors()["internal_topic_foreign_consumer"]
     with warehouse.connect() as connection:
         said = findings(connection, rule, hour, config, rule.params_in_force(config))
     found = {dict(one.about.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
@@ -530,7 +530,7 @@ def _named(stem: str, taken: set[int]) -> str:
     return name
 
 
-def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
+def test_the_present_hour(servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
     now = datetime.now(UTC)
     name, gone, store = topic(servers, 3), topic(servers, 1), topic(servers, 1, "orders-app-totals-changelog")
     for partition in range(3):
@@ -558,7 +558,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
             {"hour": hour - HOUR},
         )
 
-    config = judged(hour)
+    config = run_hour(hour)
     first = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     # Commits exist on one partition of three. The coordinator removed the commit on the deleted topic.
     assert {key for key in first if key[0] == "partial"} == {("partial", name, 1)}
@@ -583,7 +583,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert log_dir["log_bytes"] == sum(replica["size_bytes"] for replica in replicas.values())
     assert (log_dir["replicas"], log_dir["usable_bytes"] > 0) == (len(replicas), True)
 
-    judged(hour)
+    run_hour(hour)
     again = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     steady = ("committed_offset", "commits", "records_consumed", "lag_records")
     assert {k: [r[c] for c in steady] for k, r in again.items()} == {
@@ -597,10 +597,10 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert (groups["idle and lost"]["state"], groups["idle and lost"]["partitions"]) == (None, None)
     assert "removed" not in groups
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
-    judged_now = {
+    statuses = {
         row["resource_name"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource_name").values()
     }
-    assert judged_now["shop/idle and lost"] == "unknown"
+    assert statuses["shop/idle and lost"] == "unknown"
 
 
 def checkpoint(servers: str, topic: str, task: str, offsets: dict[tuple[str, int], int], at: datetime) -> None:
@@ -621,7 +621,7 @@ def checkpoint(servers: str, topic: str, task: str, offsets: dict[tuple[str, int
 
 @pytest.mark.rare
 def test_the_position_of_a_samza_job_comes_from_its_checkpoints(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """Two running tasks, one input without checkpoints since long before the hour, and a decoy."""
     now, hour = datetime.now(UTC), present_hour()
@@ -637,7 +637,7 @@ def test_the_position_of_a_samza_job_comes_from_its_checkpoints(
         checkpoint(servers, log, "Partition 1", {(name, 1): 99}, at)
         checkpoint(servers, decoy, "Partition 0", {(name, 0): 5}, at)
 
-    judged(hour)
+    run_hour(hour)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     mine = {key[1:]: row for key, row in places.items() if key[0] == job}
     columns = ("committed_offset", "lag_records", "commits", "records_consumed")
@@ -660,13 +660,13 @@ def test_the_position_of_a_samza_job_comes_from_its_checkpoints(
         query = "update inventory.consumer_group_hourly set hour = hour - interval '1 hour' where group_id = :job"
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (hour - HOUR).date()})
         connection.execute(sa.text(query), {"job": job})
-    judged(hour)
+    run_hour(hour)
     gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
     assert not {resource for resource in gaps if job in resource}
 
 
 def test_members_that_leave_a_group_are_in_its_generations(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """One member stays, another joins and leaves twice."""
     name = topic(servers, 2)
@@ -694,7 +694,7 @@ def test_members_that_leave_a_group_are_in_its_generations(
         until({stays: 2})
     stays.close()
 
-    judged(hour)
+    run_hour(hour)
     steps = rows(
         warehouse, "(select * from metrics.group_step_hourly where group_id = 'restless') as step", "generation"
     )
@@ -713,7 +713,7 @@ def test_members_that_leave_a_group_are_in_its_generations(
 
 @pytest.mark.rare
 def test_a_poison_pill_record(
-    servers: str, spark: Any, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, spark: Any, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
     """Three members read four partitions. Each member that receives one record exceeds max.poll.interval.ms with it."""
     name = topic(servers, 4)
@@ -750,7 +750,7 @@ def test_a_poison_pill_record(
         worker.start()
     hour = present_hour()
     time.sleep(30)
-    config = judged(hour)
+    config = run_hour(hour)
     has_ended.set()
     for worker in workers:
         worker.join()

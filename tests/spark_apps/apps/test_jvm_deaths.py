@@ -99,7 +99,7 @@ def _put_back(warehouse: sa.Engine, hour: datetime, hours: int) -> None:
         connection.execute(moved, {"earlier": earlier, "hour": hour})
 
 
-def judged(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, Any]) -> Any:
+def finding_of(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, Any]) -> Any:
     detector = load_detectors()[rule]
     with warehouse.connect() as connection:
         said = findings(connection, detector, hour, Config(), detector.params_in_force(Config()) | params)
@@ -125,7 +125,7 @@ def test_dead_stream_threads(
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
 
     def said() -> Any:
-        return judged(warehouse, "stream_threads_dead", hour, {"settle_minutes": 0})
+        return finding_of(warehouse, "stream_threads_dead", hour, {"settle_minutes": 0})
 
     settings = {"port": rmi_port, "rmi.port": rmi_port, "host": "127.0.0.1", "ssl": "false", "authenticate": "false"}
     rmi = [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in settings.items()]
@@ -164,8 +164,8 @@ def test_a_crash_looping_process(broker: Broker, warehouse: sa.Engine, spark: An
             _put_back(warehouse, hour, ago)
             os.kill(app.pid, signal.SIGKILL)
     # Lifetimes of seconds are as regular as those of a scheduled job.
-    said = judged(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
+    said = finding_of(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
     assert (said.reason, said.metrics["short_runs"]) == ("restarting", 3)
     assert 1 < said.metrics["shortest_run_seconds"] < DEADLINE_SECONDS
     assert len({life["started_at"] for life in said.metrics["ended_runs"]}) == 3
-    assert judged(warehouse, "app_crash_looping", hour, {}).reason == "scheduled"
+    assert finding_of(warehouse, "app_crash_looping", hour, {}).reason == "scheduled"

@@ -82,7 +82,7 @@ def test_records_that_wait_for_external_calls(
         run_app(spark, "jvm_apps", hour - HOUR, config)
         wait_for_records(url, 3 * RECORDS)
         run_app(spark, "jvm_apps", hour, config)
-    row, said = judged(warehouse, hour, url, {} if connections == 0 else {"full_cpu": 1.1})
+    row, said = row_and_finding(warehouse, hour, url, {} if connections == 0 else {"full_cpu": 1.1})
     assert row["records_processed"] >= RECORDS
     # Two threads that share a connection, or a processor of this host, alternate.
     assert row["record_latency_ms"] >= RECORD_MS * (2 if connections == 1 else 1) * 0.9
@@ -96,7 +96,7 @@ def test_records_that_wait_for_external_calls(
         assert row["pool_connections_in_use"] == row["pool_threads_waiting"] == 1
 
 
-def judged(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, float]) -> tuple[Any, Any]:
+def row_and_finding(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, float]) -> tuple[Any, Any]:
     """Gathered rows and the detector's finding on them, after days with fast records."""
     usually = {
         "cluster": "demo", "app": "pricing", "endpoint": url, "application_id": "pricing", "samples": 3,
