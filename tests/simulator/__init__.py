@@ -1,1 +1,1 @@
-"""A simulated fleet with known faults and known decoys, and how well the detectors tell them apart."""
+"""A simulated fleet with known faults and decoys, and scores of how well the detectors distinguish them."""

@@ -1,11 +1,11 @@
-"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none]`: simulates fleets, judges
-them with the product's own code and prints how well its detectors did; exit code 1 when a goal is missed.
+"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none]`: simulates fleets,
+evaluates them with the product's own code, and prints the scores of its detectors. Exit code 1: a goal is missed.
 
-A part is a subject: a fleet with all that may happen to it, and one score or one for each detector that judges it.
-With FAULTS=none there is only what looks like a fault of the rule that is scored.
+A part is a simulated fleet with its faults and decoys, and one score, or one per detector that evaluates it.
+With FAULTS=none the fleet has decoys only: what looks like a fault to the detector that is scored.
 
-Seeds are drawn anew each time unless they are named: rules mustn't grow up with them. Each wrong answer is listed with
-the command that shows it again.
+Seeds are drawn at random unless they are named, so that detectors are not fitted to fixed seeds. Each wrong verdict is
+listed with the command that reproduces it.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ PARTS: dict[str, Callable[[Bench, Scenario], Score | list[Score]]] = {
     "instances": instances.evaluate,
 }
 OF_FAULTS = ("incidents", "notifications")
-"""Parts that have nothing to judge where nothing fails."""
+"""Parts without decoys only: they are skipped with FAULTS=none."""
 MOST = 1_000_000
 MOST_SEEDS = 1000
 
 
 def main() -> int:
-    """Runs the parts one after the other, seed by seed."""
+    """Runs the parts one after the other for each seed; returns the exit code."""
     console = Console(soft_wrap=True, width=None if sys.stdout.isatty() else 160)
     wanted = [name for name in os.environ.get("ONLY", "").split(",") if name] or list(PARTS)
     has_faults = os.environ.get("FAULTS") != "none"
@@ -79,7 +79,7 @@ def main() -> int:
     console.print(
         f"{size.volumes} volumes, {size.applications} applications, {size.stores} stores, {size.brokers} brokers,"
         f" {size.groups} groups over {size.days} days, seeds {', '.join(map(str, seeds))}. All days are simulated;"
-        " judged are the hours around each fault and each decoy, and some of every resource by chance."
+        " evaluated are the hours around each fault and each decoy, and random ones of every resource."
     )
     asked = "".join(f" {name}={value}" for name in ("SMALL", "FAULTS") if (value := os.environ.get(name)))
     spark = start_session("evaluate", master="local[2]")
@@ -90,14 +90,14 @@ def main() -> int:
             started = time.monotonic()
             again = f"make evaluate SEED={seed} ONLY={name}{asked}"
             try:
-                with a_bench(spark) as bench:  # each part its own: a rule judges all that lies in a warehouse
+                with a_bench(spark) as bench:  # one warehouse per part: a detector evaluates everything in it
                     made = scores_of(name, bench, replace(size, seed=seed))
-            except Exception as error:  # an app that fails on what it is given: the other parts go on
+            except Exception as error:  # an app fails on its input: the other parts continue
                 is_whole = False
                 console.print(f"[red]failed[/] {name}: {_first_line(error)} [dim]({again})[/]")
                 continue
             finally:
-                spark.catalog.clearCache()  # else the JVM is full after ten seeds
+                spark.catalog.clearCache()  # otherwise the JVM runs out of memory after ten seeds
             scores += made
             seconds = time.monotonic() - started
             console.print(f"seed {seed}, {name}: {sum(s.cases for s in made)} h in {seconds:.0f} s", style="dim")
@@ -109,13 +109,13 @@ def main() -> int:
 
 
 def scores_of(part: str, bench: Bench, scenario: Scenario) -> list[Score]:
-    """Of one part, always as a list."""
+    """The scores of one part, always as a list."""
     made = PARTS[part](bench, scenario)
     return made if isinstance(made, list) else [made]
 
 
 def by_analysis(scores: list[Score]) -> list[Score]:
-    """The seeds of each analysis pooled, in the order in which they came."""
+    """One pooled score per analysis over all seeds, in order of first occurrence."""
     names = dict.fromkeys(score.analysis for score in scores)
     return [pooled([score for score in scores if score.analysis == name]) for name in names]
 
@@ -125,7 +125,7 @@ def _first_line(error: Exception) -> str:
 
 
 def seeds_of(asked: Mapping[str, str]) -> list[int]:
-    """SEED=n or SEEDS=1,2,3 as they are named; SEEDS=20, or 1 where nothing is said, drawn."""
+    """The seeds of SEED=n or SEEDS=1,2,3; random ones for SEEDS=20, or one if neither is set. Raises ValueError."""
     one, many = asked.get("SEED", ""), asked.get("SEEDS", "")
     if one and many:
         raise ValueError("SEED, SEEDS: give one of them")

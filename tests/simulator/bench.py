@@ -1,4 +1,4 @@
-"""Where simulated hours are judged: a warehouse of its own, and the product's own loader and detectors."""
+"""Evaluates simulated hours: a new warehouse, and the product's own loader and detectors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streamwarden.detectors.load import FOLDER, load_detector
 from streamwarden.store.migrate import migrate
 
 from spark_apps.runtime.load import replace_hour
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 
 PAST = timedelta(days=7)
-"""How far detectors look back."""
+"""The longest look-back of detectors."""
 _COVERAGE = "source string, resource_name string, status string, message string"
 
 
@@ -35,19 +35,19 @@ class Bench:
     warehouse: sa.Engine
 
     def load(self, name: str, frames: dict[str, DataFrame]) -> None:
-        """Puts what an app made of the simulated sources into the warehouse, as the app itself would."""
+        """Loads the frames that an app computed from the simulated sources, as the app itself does."""
         coverage = self.spark.createDataFrame([], _COVERAGE)
-        replace_hour(self.warehouse, APPS[name], JUDGED, frames, coverage, datetime.now(UTC))
+        replace_hour(self.warehouse, APPS[name], EVALUATED, frames, coverage, datetime.now(UTC))
 
     def remember(self, table: str, id_column: str) -> None:
-        """Gives each case its past: rows of other judged hours of the same resource, as long before as they were."""
+        """Copies rows of other evaluated hours of the same resource, so that each case has its previous hours."""
         schema, relation = table.split(".")
         inspector = sa.inspect(self.warehouse)
         kinds = {c["name"]: c["type"] for c in inspector.get_columns(relation, schema=schema)}
         columns = list(kinds)
         keys = inspector.get_pk_constraint(relation, schema=schema)["constrained_columns"]
         same = ", ".join(["id", *(key for key in keys if key not in ("hour", id_column))])
-        # All cases' times were moved to one hour: here they go back to when they were.
+        # The times of all cases were moved to one hour; here they are moved back.
         moved = " - make_interval(hours => now.n - earlier.n)"
         values = {c: f'earlier."{c}"{moved if isinstance(kinds[c], sa.DateTime) else ""}' for c in columns}
         values[id_column] = f"now.{id_column}"
@@ -56,11 +56,14 @@ class Bench:
         )
         with self.warehouse.begin() as connection:
             for day in range(PAST.days + 2):
-                connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+                connection.execute(
+                    sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()}
+                )
             connection.exec_driver_sql(
                 f"insert into {table} ({', '.join(columns)})"
-                f" with judged as materialized ({cases} where hour = '{JUDGED.isoformat()}')"
-                f" select {', '.join(values.values())} from judged as now inner join judged as earlier using ({same})"
+                f" with evaluated as materialized ({cases} where hour = '{EVALUATED.isoformat()}')"
+                f" select {', '.join(values.values())}"
+                f" from evaluated as now inner join evaluated as earlier using ({same})"
                 f" where now.n - earlier.n between 1 and {PAST // HOUR}"
             )
 
@@ -68,13 +71,13 @@ class Bench:
         """The detector of this id."""
         return load_detector(next(FOLDER.glob(f"*/{name}.sql")))
 
-    def judge(self, name: str, config: Config | None = None, *, is_analyzed: bool = False) -> list[Finding]:
-        """What the detector says; without a config by its parameters' defaults."""
+    def findings(self, name: str, config: Config | None = None, *, is_analyzed: bool = False) -> list[Finding]:
+        """The findings of the detector; without a config with the defaults of its params."""
         detector, config = self.detector(name), config or Config()
         with self.warehouse.connect() as connection:
             if not is_analyzed:
                 connection.exec_driver_sql("analyze")
-            found = findings(connection, detector, JUDGED, config, detector.params_in_force(config))
+            found = findings(connection, detector, EVALUATED, config, detector.params_in_force(config))
             connection.rollback()
         return found
 

@@ -1,4 +1,4 @@
-"""What happens to brokers: open files, flushes, work, partitions, controllers; and what only looks so."""
+"""Faults and decoys of brokers: open files, flushes, load, partitions, and controllers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.simulator.clusters import MIB, NOW, PAST, Cluster, Controller
 
 
 def files_to(cluster: Cluster, broker: int, ratio: float, hours: slice) -> None:
-    """So many of the limit are open at the judged hour, by a step when the hours begin."""
+    """Raises open files to this share of the limit in the evaluated hour, by a step at the first of the hours."""
     files, limit = cluster.gauges["open_file_descriptors"], cluster.gauges["max_file_descriptors"]
     files[broker, hours] += ratio * limit[broker, NOW] - files[broker, NOW]
 
@@ -42,7 +42,7 @@ def files_nearly_full(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def files_leak(fleet: Fleet, cluster: Cluster) -> None:
-    """A client that never closes: none is left within the day."""
+    """A client leaks connections: no file descriptor is left within a day."""
     broker, days = a_broker(cluster), int(cluster.chance.integers(8, 14))
     files, limit = cluster.gauges["open_file_descriptors"], cluster.gauges["max_file_descriptors"]
     left = cluster.chance.uniform(4, 17)
@@ -53,40 +53,40 @@ def files_leak(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def files_at_a_start(fleet: Fleet, cluster: Cluster) -> None:
-    """All clients come back at once, and every segment is opened."""
+    """All clients reconnect at once, and every segment is opened."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.1, 0.9))
     files_to(cluster, broker, cluster.chance.uniform(0.78, 0.97), slice(NOW, None))
 
 
 def files_of_a_million(fleet: Fleet, cluster: Cluster) -> None:
-    """A limit that nobody reaches, and many files."""
+    """A very high limit, and many open files."""
     cluster.gauges["max_file_descriptors"][:] = 1_048_576.0
     for broker in range(cluster.brokers):
         files_to(cluster, broker, cluster.chance.uniform(0.2, 0.45), slice(None))
 
 
 def files_without_limit(fleet: Fleet, cluster: Cluster) -> None:
-    """JMX tells no limit; of another broker it says that there is none."""
+    """JMX exposes no limit for one broker, and an unlimited one for another."""
     cluster.gauges["max_file_descriptors"][0] = np.nan
     cluster.gauges["max_file_descriptors"][1] = 2.0**63 - 1
 
 
 def files_by_day(fleet: Fleet, cluster: Cluster) -> None:
-    """Clients come each morning and go each night."""
+    """Clients connect each morning and disconnect each night."""
     swing = cluster.chance.uniform(0.1, 0.25) * cluster.gauges["max_file_descriptors"]
     rhythm = 0.5 + 0.5 * np.sin(2 * np.pi * (np.arange(PAST + 1) + cluster.chance.integers(0, 24)) / 24)
     cluster.gauges["open_file_descriptors"] += swing * rhythm
 
 
 def files_by_a_step(fleet: Fleet, cluster: Cluster) -> None:
-    """A team brought its topics yesterday."""
+    """New topics were added yesterday."""
     broker = a_broker(cluster)
     files_to(cluster, broker, cluster.chance.uniform(0.5, 0.7), since(cluster, 3, 22))
 
 
 def files_by_saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
-    """Segments roll all day and go at once."""
+    """Segments roll all day and are deleted at once."""
     period = int(cluster.chance.integers(20, 72))
     tooth = ((np.arange(PAST + 1) + cluster.chance.integers(0, period)) % period) / period
     cluster.gauges["open_file_descriptors"] += 0.25 * cluster.gauges["max_file_descriptors"] * tooth
@@ -97,7 +97,7 @@ MAPS = 65_530
 
 
 def segments_to(cluster: Cluster, broker: int, maps: float) -> None:
-    """Small segments of many partitions: so much of the maps that a kernel allows; a limit of files that bears them."""
+    """Small segments of many partitions: this share of vm.max_map_count, with a sufficient limit of open files."""
     cluster.gauges["log_segments"][broker] = maps * MAPS / 2
     cluster.gauges["max_file_descriptors"][:] = 1_048_576.0
 
@@ -115,7 +115,7 @@ def maps_nearly_gone(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def many_segments(fleet: Fleet, cluster: Cluster) -> None:
-    """On all brokers, and room for them."""
+    """On all brokers, below their limits."""
     for broker in range(cluster.brokers):
         segments_to(cluster, broker, cluster.chance.uniform(0.5, 0.72))
 
@@ -124,7 +124,7 @@ def many_segments(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow(cluster: Cluster, broker: int, hours: slice, times: float, *, tail: float = 1.0, floor: float = 0.0) -> None:
-    """Flushes take so many times as long, at least `floor` ms more; those of the tail even longer."""
+    """Multiplies flush times, by at least `floor` ms; the tail increases more."""
     p95 = cluster.gauges["log_flush_p95_ms"]
     times = max(times, 1 + floor / float(np.median(p95[broker])))
     p95[broker, hours] *= times
@@ -133,7 +133,7 @@ def slow(cluster: Cluster, broker: int, hours: slice, times: float, *, tail: flo
 
 
 def wait(cluster: Cluster, broker: int, hours: slice, times: float) -> None:
-    """Producers do, for their acknowledgements."""
+    """Producers wait for acknowledgments."""
     cluster.gauges["produce_p99_ms"][broker, hours] *= times
     cluster.rates["produce_ms"][broker, hours] *= times
 
@@ -145,7 +145,7 @@ def flushes_slowed(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def flushes_creep(fleet: Fleet, cluster: Cluster) -> None:
-    """From 10 to 26 ms within 16 hours, none much worse than the one before; a calm hour takes a seventh off."""
+    """From 10 to 26 ms in 16 hours by small steps; a calm hour is a seventh lower."""
     broker, times = a_broker(cluster), cluster.chance.uniform(2.6, 3.4)
     usual = float(np.median(cluster.gauges["log_flush_p95_ms"][broker]))
     for n in range(16):
@@ -154,7 +154,7 @@ def flushes_creep(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def flushes_breathe(fleet: Fleet, cluster: Cluster) -> None:
-    """A third more by day than by night: what it creeps up in the morning it did each day."""
+    """A third more by day than by night: the increase each morning is part of the baseline."""
     hours = np.arange(PAST + 1)
     for broker in range(cluster.brokers):
         swing = 1 + 0.17 * (1 + np.sin(2 * np.pi * (hours - NOW + 6) / 24))
@@ -169,7 +169,7 @@ def producers_wait(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow_tail(fleet: Fleet, cluster: Cluster) -> None:
-    """One flush of some hundred meets a full queue: the 95th percentile doesn't see it, the mean does."""
+    """One flush in some hundred meets a full queue: visible in the mean, not in the 95th percentile."""
     broker, hours = a_broker(cluster), since(cluster, 2, 12)
     cluster.gauges["log_flush_p999_ms"][broker, hours] *= cluster.chance.uniform(9, 20)
     cluster.rates["log_flush_ms_total"][broker, hours] *= cluster.chance.uniform(6, 9)
@@ -177,19 +177,19 @@ def slow_tail(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow_since_ever(fleet: Fleet, cluster: Cluster) -> None:
-    """Its disk is of another type: it always was behind its peers."""
+    """Its disk is of another type: the broker has always been slower than its peers."""
     broker = a_broker(cluster)
     slow(cluster, broker, slice(None), cluster.chance.uniform(6, 9))
     fleet.fault(SLOW, cluster, broker, "warning")
 
 
 def read_little(cluster: Cluster) -> None:
-    """All disks together half a MiB a second at most: what machines read anyway."""
+    """All disks together read at most 0.5 MiB/s: background reads."""
     cluster.read_bytes *= min(0.03, 0.5 * MIB * 3600 / cluster.read_bytes.sum(axis=0).max())
 
 
 def hardly_any_traffic(fleet: Fleet, cluster: Cluster) -> None:
-    """A test cluster: a few bytes, and then a flush that takes long."""
+    """A test cluster: little traffic, and now and then a slow flush."""
     for rate in cluster.rates.values():
         rate *= cluster.chance.uniform(0.0005, 0.004)
     read_little(cluster)
@@ -197,7 +197,7 @@ def hardly_any_traffic(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def flush_settings_changed(fleet: Fleet, cluster: Cluster) -> None:
-    """On all brokers, in a rolling restart that is over."""
+    """On all brokers, in a finished rolling restart."""
     hours, times = since(cluster, 4, 48), cluster.chance.uniform(2, 3)
     for broker in range(cluster.brokers):
         slow(cluster, broker, hours, times)
@@ -205,7 +205,7 @@ def flush_settings_changed(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow_after_a_start(fleet: Fleet, cluster: Cluster) -> None:
-    """It catches up."""
+    """The broker restarted and catches up."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.1, 0.95))
     slow(cluster, broker, slice(NOW, None), cluster.chance.uniform(2, 4))
@@ -213,7 +213,7 @@ def slow_after_a_start(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow_each_week(fleet: Fleet, cluster: Cluster) -> None:
-    """A batch of every week, in this hour, on the whole cluster."""
+    """A weekly batch in this hour, on the whole cluster."""
     times = cluster.chance.uniform(2, 4)
     for weeks in range(5):
         hours = slice(max(NOW - weeks * 168, 0), NOW - weeks * 168 + 1)
@@ -224,7 +224,7 @@ def slow_each_week(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow_each_week_on_one(fleet: Fleet, cluster: Cluster) -> None:
-    """The same, of a topic that one broker leads."""
+    """The same, on a topic led by one broker."""
     broker, times = a_broker(cluster), cluster.chance.uniform(2, 3)
     for weeks in range(5):
         slow(cluster, broker, slice(max(NOW - weeks * 168, 0), NOW - weeks * 168 + 1), times)
@@ -238,7 +238,7 @@ def one_slow_sample(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def flushes_over_the_limit(fleet: Fleet, cluster: Cluster) -> None:
-    """For as long as it is known, on all: nobody is slower than usual."""
+    """On all brokers for the whole history: no broker is slower than its baseline."""
     worst = cluster.gauges["log_flush_p95_ms"][:, NOW].min()
     times = 125 / float(worst) * cluster.chance.uniform(1, 3)
     for broker in range(cluster.brokers):
@@ -252,26 +252,26 @@ def flushes_below_the_limit(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def flushes_over_a_limit_of_its_own(fleet: Fleet, cluster: Cluster) -> None:
-    """The same topics as elsewhere, of which this cluster's owners bear less."""
+    """The same topics as elsewhere; the owners of this cluster have a lower limit."""
     limit = fleet.flush_limits[cluster.name] = 30.0
     _flushes_to(cluster, limit * cluster.chance.uniform(1.1, 2.5))
 
 
 def flushes_below_a_limit_of_its_own(fleet: Fleet, cluster: Cluster) -> None:
-    """Mail, that may wait."""
+    """Mail, for which latency is accepted."""
     limit = fleet.flush_limits[cluster.name] = 400.0
     _flushes_to(cluster, limit * cluster.chance.uniform(0.4, 0.6))
 
 
 def _flushes_to(cluster: Cluster, ms: float) -> None:
-    """Since ever, on all: nobody is slower than usual."""
+    """On all brokers for the whole history: no broker is slower than its baseline."""
     times = ms / float(cluster.gauges["log_flush_p95_ms"][:, NOW].min())
     for broker in range(cluster.brokers):
         slow(cluster, broker, slice(None), times)
 
 
 def few_flushes(fleet: Fleet, cluster: Cluster) -> None:
-    """Kafka leaves flushing to the system: only what rolls is flushed, some twenty files an hour."""
+    """Kafka leaves flushing to the OS: only rolled segments are flushed, some twenty files per hour."""
     for name in ("log_flushes_total", "log_flush_ms_total"):
         cluster.rates[name] *= 20 / 3600 / cluster.rates["log_flushes_total"].max()
     slow(cluster, a_broker(cluster), since(cluster), 8)
@@ -281,7 +281,7 @@ def few_flushes(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def take_over(cluster: Cluster, broker: int, hours: slice, part: float, names: tuple[str, ...]) -> None:
-    """So much of each peer's becomes the broker's own."""
+    """Moves this share of each peer's load to the broker."""
     peers = [b for b in range(cluster.brokers) if b != broker]
     for name in names:
         rates = cluster.rates.get(name, cluster.gauges.get(name))
@@ -295,7 +295,7 @@ LED = ("bytes_in_total", "bytes_out_total", "messages_in_total", "produce_reques
 
 
 def leaders_left_behind(fleet: Fleet, cluster: Cluster) -> None:
-    """After a restart its leaders didn't return: nobody elects the preferred ones here."""
+    """Leaders did not return after a restart: preferred leader election is disabled."""
     broker, hours = a_broker(cluster), since(cluster, 4, 40)
     cluster.restart(broker, PAST + 1 - hours.start)
     peers = [b for b in range(cluster.brokers) if b != broker]
@@ -310,7 +310,7 @@ def leaders_left_behind(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def hot_topic(fleet: Fleet, cluster: Cluster) -> None:
-    """A topic of one partition gets more than all others on its broker."""
+    """A topic with one partition gets more traffic than all others on its broker."""
     broker, hours, times = a_broker(cluster), since(cluster, 3, 40), cluster.chance.uniform(2.3, 5)
     for name in LED:
         rate = cluster.rates[name]
@@ -325,7 +325,7 @@ def uneven_since_ever(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def uneven_and_near_a_limit(fleet: Fleet, cluster: Cluster) -> None:
-    """One broker has most of the work, and its processors are at their limit."""
+    """One broker has most of the load, and its CPUs are saturated."""
     few_requests(cluster)
     broker = a_broker(cluster)
     take_over(cluster, broker, slice(None), cluster.chance.uniform(0.4, 0.6), LED)
@@ -336,7 +336,7 @@ def uneven_and_near_a_limit(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def leaders_return(fleet: Fleet, cluster: Cluster) -> None:
-    """A broker was restarted in the hour, and leads again what it led."""
+    """A broker was restarted within the hour, and leads its partitions again."""
     broker, away = a_broker(cluster), cluster.chance.uniform(0.2, 0.5)
     cluster.restart(broker, cluster.chance.uniform(0.3, 0.95))
     for name in LED:
@@ -347,7 +347,7 @@ def leaders_return(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def leaders_returned(fleet: Fleet, cluster: Cluster) -> None:
-    """The same at the end of the hour before: the first minutes of this one were its peers'."""
+    """The same at the end of the previous hour: its peers led in the first minutes of this hour."""
     broker, away = a_broker(cluster), 5 / 60
     cluster.restart(broker, cluster.chance.uniform(1.05, 1.2))
     for name in LED:
@@ -358,7 +358,7 @@ def leaders_returned(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def unequal_machines(fleet: Fleet, cluster: Cluster) -> None:
-    """Half of them have twice the processors, and twice the work."""
+    """Half of the brokers have twice the CPUs, and twice the load."""
     for broker in range(0, cluster.brokers, 2):
         cluster.vcpus[broker] *= 2
         for name in (*LED, "cpu_seconds_total", "leaders", "partitions"):
@@ -366,11 +366,11 @@ def unequal_machines(fleet: Fleet, cluster: Cluster) -> None:
             assert rates is not None
             rates[broker] *= 2
         used = cluster.used_bytes[broker]
-        used *= min(1.6, 0.8 * cluster.disk_bytes / used.max())  # and room on their disks
+        used *= min(1.6, 0.8 * cluster.disk_bytes / used.max())  # and free space on their disks
 
 
 def controllers_beside(fleet: Fleet, cluster: Cluster) -> None:
-    """Three processes that only keep the metadata."""
+    """Three dedicated controllers."""
     cluster.gauges["active_controllers"][:] = np.nan
     cluster.controllers = [Controller((float(n == 1),) * 3) for n in range(3)]
 
@@ -398,19 +398,19 @@ def uneven_but_idle(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def hold(cluster: Cluster, partitions: float) -> None:
-    """So many on each broker: topics get more partitions."""
+    """Raises the partitions per broker to this number: topics get more partitions."""
     now = float(cluster.gauges["partitions"].mean())
     times = max(round(partitions / now), 1)
     for topic in cluster.topics:
         topic.replicas = topic.replicas * times
         topic.settle()
-    # What the rounding left.
+    # Remainder of the rounding.
     extra = int((partitions - now * times) * cluster.brokers / len(cluster.topics[0].replicas[0]))
     topic = cluster.topics[0]
     for n in range(max(extra, 0)):
         topic.replicas.append([(n + r) % cluster.brokers for r in range(len(topic.replicas[0]))])
     topic.settle()
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
 
 
 def many_and_calm(fleet: Fleet, cluster: Cluster) -> None:
@@ -468,27 +468,27 @@ def no_dedicated_controller(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def two_controllers(fleet: Fleet, cluster: Cluster) -> None:
-    """One of them was cut off and doesn't know."""
+    """One controller was partitioned from the network and still reports itself as active."""
     cluster.gauges["active_controllers"][:2, NOW] = 1
     cluster.gauges["active_controllers"][2:, NOW] = 0
     fleet.fault(CONTROLLERS, cluster, None, "critical")
 
 
 def controller_moves(fleet: Fleet, cluster: Cluster) -> None:
-    """Between two samples of the run."""
+    """An election between two samples of the run."""
     cluster.gauges["active_controllers"][:, NOW] = 0
     cluster.own_samples[0, "active_controllers"] = (1.0, 0.0, 0.0)
     cluster.own_samples[1, "active_controllers"] = (0.0, 0.0, 1.0)
 
 
 def a_controller_is_silent(fleet: Fleet, cluster: Cluster) -> None:
-    """The active one, as far as anybody knows."""
+    """The active controller is possibly among those without a response."""
     controllers_beside(fleet, cluster)
     cluster.controllers = [Controller((0.0,) * 3), Controller((1.0,) * 3, answers=False), Controller((0.0,) * 3)]
 
 
 def controllers_elsewhere(fleet: Fleet, cluster: Cluster) -> None:
-    """They aren't in the config."""
+    """The controllers are not in the config."""
     cluster.gauges["active_controllers"][:] = np.nan
 
 
@@ -496,70 +496,70 @@ def controllers_elsewhere(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def refuse(cluster: Cluster, error: str, hours: slice, share: float) -> None:
-    """So much of what the brokers are asked to write is answered with the error."""
+    """This share of produce requests fails with the error."""
     rate = np.zeros((cluster.brokers, PAST + 1))
     rate[:, hours] = share * cluster.rates["produce_requests"][:, hours]
     cluster.refused[error] = rate
 
 
 def too_large(fleet: Fleet, cluster: Cluster) -> None:
-    """A release sends batches that the topic doesn't take."""
+    """A release sends batches above the topic's max.message.bytes."""
     refuse(cluster, "MESSAGE_TOO_LARGE", since(cluster), cluster.chance.uniform(0.0013, 0.05))
     fleet.fault(REFUSED, cluster, None, "warning")
 
 
 def without_keys(fleet: Fleet, cluster: Cluster) -> None:
-    """For a compacted topic; while leaders move."""
+    """Records without keys for a compacted topic, while leaders move."""
     refuse(cluster, "INVALID_RECORD", since(cluster, 1, 5), cluster.chance.uniform(0.002, 0.3))
     refuse(cluster, "NOT_LEADER_OR_FOLLOWER", slice(NOW, None), 0.02)
     fleet.fault(REFUSED, cluster, None, "warning")
 
 
-def replicas_lack_for_hours(fleet: Fleet, cluster: Cluster) -> None:
-    """Of a topic whose min.insync.replicas can't be met."""
+def min_isr_not_met_for_hours(fleet: Fleet, cluster: Cluster) -> None:
+    """NOT_ENOUGH_REPLICAS of a topic whose min.insync.replicas is not met."""
     refuse(cluster, "NOT_ENOUGH_REPLICAS", since(cluster, 2, 12), cluster.chance.uniform(0.005, 0.2))
     fleet.fault(REFUSED, cluster, None, "warning")
 
 
 def refused_without_a_reason(fleet: Fleet, cluster: Cluster) -> None:
-    """Its exporter has no figures by error."""
-    cluster.tells_errors = False
+    """The exporter exposes no metrics by error."""
+    cluster.reports_errors = False
     refuse(cluster, "INVALID_TIMESTAMP", since(cluster), cluster.chance.uniform(0.002, 0.1))
     fleet.fault(REFUSED, cluster, None, "warning")
 
 
 def leaders_move(fleet: Fleet, cluster: Cluster) -> None:
-    """Producers ask the old leader, and then the new one."""
+    """Producers send to the old leader first, then to the new one."""
     refuse(cluster, "NOT_LEADER_OR_FOLLOWER", since(cluster, 1, 5), cluster.chance.uniform(0.01, 0.1))
     refuse(cluster, "LEADER_NOT_AVAILABLE", slice(NOW, None), 0.01)
 
 
-def rights_are_tried(fleet: Fleet, cluster: Cluster) -> None:
-    """A client that may not write goes on trying."""
+def unauthorized_client_retries(fleet: Fleet, cluster: Cluster) -> None:
+    """A client without the ACL retries."""
     refuse(cluster, "TOPIC_AUTHORIZATION_FAILED", since(cluster), cluster.chance.uniform(0.005, 0.1))
 
 
-def replicas_lacked_for_minutes(fleet: Fleet, cluster: Cluster) -> None:
-    """In this hour only, or in the one before."""
+def replicas_out_of_sync_for_minutes(fleet: Fleet, cluster: Cluster) -> None:
+    """Only in this hour, or only in the previous one."""
     hour = NOW - int(cluster.chance.integers(0, 2))
     refuse(cluster, "NOT_ENOUGH_REPLICAS", slice(hour, hour + 1), cluster.chance.uniform(0.005, 0.1))
 
 
 def restarts_for_two_hours(fleet: Fleet, cluster: Cluster) -> None:
-    """Broker by broker; producers wait for replicas, each time for a minute."""
+    """A rolling restart: producers wait a minute for replicas at each broker."""
     for broker in range(cluster.brokers):
         cluster.restart(broker, 0.2 + 1.6 * broker / cluster.brokers)
     refuse(cluster, "NOT_ENOUGH_REPLICAS", slice(NOW - 1, None), cluster.chance.uniform(0.005, 0.05))
 
 
 def somebody_tries(fleet: Fleet, cluster: Cluster) -> None:
-    """A developer's records, some dozen."""
+    """A few dozen records of a developer."""
     requests = 3600 * float(cluster.rates["produce_requests"][:, NOW].sum())
     refuse(cluster, "INVALID_RECORD", since(cluster), cluster.chance.uniform(20, 80) / requests)
 
 
 def one_of_thousands(fleet: Fleet, cluster: Cluster) -> None:
-    """A batch now and then."""
+    """A failed batch now and then."""
     refuse(cluster, "MESSAGE_TOO_LARGE", slice(None), cluster.chance.uniform(0.0001, 0.0007))
 
 
@@ -572,7 +572,7 @@ def refused_until_an_hour_ago(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def cleaner_dies(fleet: Fleet, cluster: Cluster) -> None:
-    """The only thread of it, some hours ago; or one of several, and the others go on."""
+    """Its only thread died some hours ago; or one of several, and the others continue."""
     broker, hours = a_broker(cluster), since(cluster)
     cluster.gauges["dead_cleaner_threads"][broker, hours] = 1
     if cluster.chance.random() < 0.5:
@@ -587,34 +587,34 @@ def log_given_up(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def cleaner_hangs(fleet: Fleet, cluster: Cluster) -> None:
-    """Alive, as far as anybody counts."""
+    """The thread is alive by its metrics."""
     broker = a_broker(cluster)
     cluster.gauges["cleaner_last_run_seconds"][broker, NOW] = 3600 * cluster.chance.uniform(24.6, 300)
     fleet.fault(UNCLEANED, cluster, broker, "warning")
 
 
 def cleaner_has_much_to_do(fleet: Fleet, cluster: Cluster) -> None:
-    """One log takes it hours."""
+    """The cleaner needs hours for one log."""
     hours = cluster.chance.uniform(1, 22)
     cluster.gauges["cleaner_last_run_seconds"][a_broker(cluster), NOW] = 3600 * hours
 
 
 def nothing_is_compacted(fleet: Fleet, cluster: Cluster) -> None:
-    """The cleaner has nothing to do, for weeks."""
+    """No topic is compacted, so the cleaner has been idle for weeks."""
     for topic in cluster.topics:
         topic.configs["cleanup.policy"] = "delete"
     cluster.gauges["cleaner_last_run_seconds"][:, NOW] = 3600 * cluster.chance.uniform(30, 300)
 
 
 def cleaner_came_back(fleet: Fleet, cluster: Cluster) -> None:
-    """Its thread was dead until the broker was started again, in the hour before."""
+    """Its thread was dead until the broker was restarted in the previous hour."""
     broker = a_broker(cluster)
     cluster.gauges["dead_cleaner_threads"][broker, NOW - 9 : NOW] = 1
     cluster.restart(broker, cluster.chance.uniform(1.05, 1.4))
 
 
-def cleaner_untold(fleet: Fleet, cluster: Cluster) -> None:
-    """Its beans aren't exposed."""
+def cleaner_metrics_not_exposed(fleet: Fleet, cluster: Cluster) -> None:
+    """The MBeans of the log cleaner are not exposed."""
     for name in ("dead_cleaner_threads", "uncleanable_partitions", "cleaner_last_run_seconds"):
         cluster.gauges[name][:] = np.nan
 
@@ -623,22 +623,22 @@ def cleaner_untold(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def healthy(fleet: Fleet, cluster: Cluster) -> None:
-    """Only its weeks."""
+    """A healthy cluster with its weekly load."""
 
 
 def rolling_upgrade(fleet: Fleet, cluster: Cluster) -> None:
-    """Under way: one broker after the other was started anew, the last some minutes ago."""
+    """A rolling upgrade: the brokers were restarted one after the other, the last some minutes ago."""
     for broker in range(cluster.brokers):
         cluster.restart(broker, 0.1 + 0.25 * broker)
         files_to(cluster, broker, 0.3, slice(NOW, None))
 
 
 def silent_broker(fleet: Fleet, cluster: Cluster) -> None:
-    """Its agent doesn't answer; by its peers it lives."""
+    """Its agent does not respond; its peers show that the broker is up."""
     cluster.answers[a_broker(cluster), NOW] = False
 
 
 def unknown_figures(fleet: Fleet, cluster: Cluster) -> None:
-    """A broker's beans say NaN."""
+    """The MBeans of a broker return NaN."""
     for name in ("log_flush_p95_ms", "open_file_descriptors", "leaders", "request_handler_idle_ratio"):
         cluster.gauges[name][0, NOW] = np.nan

@@ -1,7 +1,7 @@
-"""Clusters with at most one fault or decoy each, judged by every rule on brokers and their disks.
+"""Clusters with at most one fault or decoy each, evaluated by every detector on brokers and their disks.
 
-A decoy of one rule that makes another speak is a false alarm of that one; what one event does to several rules by
-itself (a flush that is slow by any measure) is a fault of each.
+If a decoy of one detector makes another one fire, that is a false alarm of the other one. An event that is a fault for
+several detectors (a slow flush, say) is a fault of each.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.simulator import retention_kinds as k
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_fleet import DOWN, FLUSHES, Fleet
 from tests.simulator.clusters import NOW, Cluster, cluster_of
-from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, Scenario, Truth, Verdict
 from tests.simulator.score import Score, at_once, score
 
 Make = Callable[[Fleet, Cluster], None]
@@ -53,7 +53,7 @@ FAULTS: tuple[Make, ...] = (
     b.two_controllers,
     b.too_large,
     b.without_keys,
-    b.replicas_lack_for_hours,
+    b.min_isr_not_met_for_hours,
     b.refused_without_a_reason,
     b.cleaner_dies,
     b.log_given_up,
@@ -85,11 +85,11 @@ FAULTS: tuple[Make, ...] = (
     c.producer_grew_yesterday,
     c.nearly_full,
     c.slowly_full,
-    c.memory_lacks,
-    c.memory_lacks_and_disks_are_busy,
-    c.memory_lacks_by_day,
-    c.memory_lacks_beside_a_batch,
-    c.memory_lacks_and_nodes_tell,
+    c.page_cache_too_small,
+    c.page_cache_too_small_and_disks_busy,
+    c.page_cache_too_small_by_day,
+    c.page_cache_too_small_during_a_batch,
+    c.page_cache_too_small_by_node_exporter,
     *m.FAULTS,
 )
 DECOYS: tuple[Make, ...] = (
@@ -123,8 +123,8 @@ DECOYS: tuple[Make, ...] = (
     b.a_controller_is_silent,
     b.controllers_elsewhere,
     b.leaders_move,
-    b.rights_are_tried,
-    b.replicas_lacked_for_minutes,
+    b.unauthorized_client_retries,
+    b.replicas_out_of_sync_for_minutes,
     b.restarts_for_two_hours,
     b.somebody_tries,
     b.one_of_thousands,
@@ -132,7 +132,7 @@ DECOYS: tuple[Make, ...] = (
     b.cleaner_has_much_to_do,
     b.nothing_is_compacted,
     b.cleaner_came_back,
-    b.cleaner_untold,
+    b.cleaner_metrics_not_exposed,
     *k.DECOYS,
     r.many_requests_at_ease,
     r.busy_with_something_else,
@@ -155,7 +155,7 @@ DECOYS: tuple[Make, ...] = (
     c.moved_in,
     c.young_disk,
     c.rises_on_weekdays,
-    c.sizes_untold,
+    c.disk_sizes_not_reported,
     c.traffic_rose,
     c.backfill_each_night,
     c.batch_each_night,
@@ -164,7 +164,7 @@ DECOYS: tuple[Make, ...] = (
     c.replicas_read,
     c.moves_read,
     c.rogues_read,
-    c.little_is_read_as_nodes_tell,
+    c.little_is_read_by_node_exporter,
     c.two_cold_days,
     c.little_is_read,
     c.disks_of_the_machine,
@@ -180,7 +180,7 @@ SHORTAGES = ("is_heap_full", "is_volume_empty")
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
+    """Clusters of all kinds in rotation."""
     fleet = Fleet(scenario)
     kinds = (*scenario.some(FAULTS), *DECOYS)
     for n in range(scenario.clusters):
@@ -194,7 +194,7 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def _settle(fleet: Fleet, cluster: Cluster) -> None:
-    """What an absolute limit says of any broker, whatever was done to it."""
+    """Adds the faults by the absolute limit of log flushes, which holds for any broker, and the decoys."""
     p95 = cluster.gauges["log_flush_p95_ms"][:, NOW]
     flushes = 3600 * cluster.rates["log_flushes_total"][:, NOW]
     limit = fleet.flush_limits.get(cluster.name, 100.0)
@@ -209,7 +209,7 @@ def _settle(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
     with TemporaryDirectory() as folder:
         cluster_sources.load(bench, fleet.clusters, Path(folder))
@@ -224,25 +224,25 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
 
 
 def _claim_shortages(fleet: Fleet, result: Score, verdicts: list[Verdict]) -> None:
-    """Whether what a broker was short of before it went is told, and nothing else."""
+    """Scores whether the finding names exactly the resources that a broker ran out of before it went down."""
     said = {verdict.resource_name: verdict for verdict in verdicts if verdict.status == "firing"}
     for fault in fleet.truth[DOWN].faults:
         if verdict := said.get(fault.resource_name):
             output = {name for name in SHORTAGES if verdict.metrics.get(name)}
             wrong = ", ".join(output ^ fleet.shortages.get(fault.resource_name, set()))
-            result.claim("says what it was short of", fault, verdict, wrong or None)
+            result.claim("names exhausted resources", fault, verdict, wrong or None)
 
 
 def _score(bench: Bench, rule: str, truth: Truth, config: Config) -> tuple[Score, list[Verdict]]:
-    """Of the fleet's own: other parts may have left something in the warehouse."""
+    """Verdicts on the clusters of this fleet only: other parts may have left rows in the warehouse."""
     verdicts = []
-    for finding in bench.judge(rule, config):
+    for finding in bench.findings(rule, config):
         columns = finding.resource.columns
         if columns["cluster"] not in truth.decoys:
             continue
         resource_name = "/".join(str(columns[name]) for name in ("cluster", "broker_id") if name in columns)
         said = finding.reason if rule == DOWN else finding.severity or ""
         verdicts.append(
-            Verdict(resource_name, JUDGED, finding.status, finding.message, said, finding.metrics, finding.severity)
+            Verdict(resource_name, EVALUATED, finding.status, finding.message, said, finding.metrics, finding.severity)
         )
     return score(rule, at_once(bench.detector(rule)), verdicts, truth), verdicts

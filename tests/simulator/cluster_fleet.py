@@ -1,4 +1,4 @@
-"""Clusters, and for each rule on brokers and their disks what was done to them."""
+"""Simulated clusters and, per detector on brokers and disks, the faults that were put into them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from streamwarden.base.hours import HOUR
 
 from tests.simulator.clusters import PAST, Cluster
-from tests.simulator.scenario import JUDGED, Fault, Scenario, Truth
+from tests.simulator.scenario import EVALUATED, Fault, Scenario, Truth
 
 RULES = (
     "broker_file_descriptors_high",
@@ -28,34 +28,34 @@ RULES = (
     "reassignment_impact",
 )
 # fmt: off
-(FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, LACKING, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED,
+(FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, UNDER_REPLICATED, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED,
  REQUESTS, MOVES) = RULES
 # fmt: on
 
 
 @dataclass
 class Fleet:
-    """All clusters, and for each rule what was done to them."""
+    """All clusters, and the truth per detector."""
 
     scenario: Scenario
     clusters: list[Cluster] = field(default_factory=list)
     truth: dict[str, Truth] = field(default_factory=lambda: {rule: Truth() for rule in RULES})
 
     flush_limits: dict[str, float] = field(default_factory=dict)
-    """By cluster, in ms, where the config has another one for it."""
+    """Limit of the log flush latency by cluster, in ms, where the config overrides the default."""
 
     shortages: dict[str, set[str]] = field(default_factory=dict)
-    """By broker that is down, figures that tell what it was short of, beside its because."""
+    """Broker that is down → metrics that show which resources it ran out of, in addition to its reason."""
 
     def fault(self, rule: str, cluster: Cluster, broker: int | None = None, *verdicts: str) -> None:
-        """Must be told in the judged hour, as one of these: severities, of brokers that are down becauses."""
+        """The detector must fire in the evaluated hour. `verdicts`: valid severities (of DOWN: valid reasons)."""
         resource_name = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].faults.append(Fault.judged(resource_name, cluster.kind, *verdicts))
+        self.truth[rule].faults.append(Fault.in_evaluated_hour(resource_name, cluster.kind, *verdicts))
 
     def unclear(self, rule: str, cluster: Cluster, broker: int | None = None) -> None:
-        """Nobody can say whether it should be told."""
+        """Firing and not firing are both right in the evaluated hour."""
         resource_name = cluster.name if broker is None else cluster.broker(broker)
-        self.truth[rule].unclear.append((resource_name, JUDGED, JUDGED + HOUR))
+        self.truth[rule].unclear.append((resource_name, EVALUATED, EVALUATED + HOUR))
 
 
 def a_broker(cluster: Cluster) -> int:
@@ -63,12 +63,12 @@ def a_broker(cluster: Cluster) -> int:
 
 
 def since(cluster: Cluster, least: int = 2, most: int = 30) -> slice:
-    """The last hours, so many by chance."""
+    """The last hours: a random number of them."""
     return slice(PAST + 1 - int(cluster.chance.integers(least, most + 1)), None)
 
 
 def requests_to(cluster: Cluster, broker: int, rate: np.ndarray | float, hours: slice | np.ndarray) -> None:
-    """So many a second in these hours, each taking as long as before."""
+    """Sets the produce requests per second in these hours; the mean latency stays as before."""
     requests, took = cluster.rates["produce_requests"], cluster.rates["produce_ms"]
     mean = took[broker, hours] / requests[broker, hours]
     requests[broker, hours] = rate * cluster.chance.normal(1, 0.02, requests[broker, hours].shape).clip(0.95, 1.05)
@@ -76,6 +76,6 @@ def requests_to(cluster: Cluster, broker: int, rate: np.ndarray | float, hours: 
 
 
 def few_requests(cluster: Cluster) -> None:
-    """What keeps its brokers busy is something else."""
+    """Low produce request rates on all brokers: they are busy with something else."""
     for broker in range(cluster.brokers):
         requests_to(cluster, broker, cluster.chance.uniform(100, 800), slice(None))

@@ -1,27 +1,38 @@
-"""What befalls partitions, disks and the page cache; and what only looks so."""
+"""Faults and decoys of partitions, disks, and the page cache."""
 
 from __future__ import annotations
 
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.cluster_fleet import COLD, DISK, DOWN, FILES, LACKING, LEADERLESS, UNEVEN, Fleet, a_broker, since
+from tests.simulator.cluster_fleet import (
+    COLD,
+    DISK,
+    DOWN,
+    FILES,
+    LEADERLESS,
+    UNDER_REPLICATED,
+    UNEVEN,
+    Fleet,
+    a_broker,
+    since,
+)
 from tests.simulator.clusters import GIB, NOW, PAST, Cluster, Topic, drift
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 
 # Replicas
 
 
 def goes_down(cluster: Cluster, broker: int) -> None:
-    """Nobody hears of it; its peers lead what it led."""
+    """The broker does not respond, and its peers lead its partitions."""
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
     cluster.drop_from_isr(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def broker_down(fleet: Fleet, cluster: Cluster) -> None:
-    """Somebody killed it; its heap was as full as it may be before a collection."""
+    """The process was killed; its heap was as full as is normal before a collection."""
     broker = a_broker(cluster)
     cluster.gauges["heap_used_bytes"][broker] *= cluster.chance.uniform(0.5, 1.8)
     is_lost(fleet, cluster, broker, "down")
@@ -31,44 +42,44 @@ def is_lost(fleet: Fleet, cluster: Cluster, broker: int, reason: str, *shortages
     goes_down(cluster, broker)
     fleet.fault(DOWN, cluster, broker, reason)
     fleet.shortages[cluster.broker(broker)] = {*shortages}
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 STATES = ("stopping", "stopped", "shutting-down", "terminated", None)
-"""EC2 tells one that was terminated for about an hour."""
+"""EC2 reports a terminated instance for about an hour."""
 
 
 def its_machine_is_gone(fleet: Fleet, cluster: Cluster) -> None:
-    """Stopped by somebody, terminated, or its host failed."""
+    """The instance was stopped or terminated, or its host failed."""
     broker = a_broker(cluster)
     cluster.machines[broker] = STATES[int(cluster.chance.integers(0, len(STATES)))]
     is_lost(fleet, cluster, broker, "instance_gone")
 
 
 def its_machine_is_gone_while_peers_restart(fleet: Fleet, cluster: Cluster) -> None:
-    """Whoever restarts brokers doesn't stop machines; that replicas lack may be taken for the restart's."""
+    """A rolling restart stops no instances. Under-replicated partitions may be attributed to the restart."""
     broker = a_broker(cluster)
     cluster.machines[broker] = "stopped"
     goes_down(cluster, broker)
     cluster.restart((broker + 1) % cluster.brokers, cluster.chance.uniform(0.1, 0.8))
     fleet.fault(DOWN, cluster, broker, "instance_gone")
-    fleet.unclear(LACKING, cluster, broker)
+    fleet.unclear(UNDER_REPLICATED, cluster, broker)
 
 
 def its_region_is_not_read(fleet: Fleet, cluster: Cluster) -> None:
-    """EC2 tells nothing of it in this hour, and all of other regions: the machine may run."""
+    """EC2 of this region was not read in this hour, other regions were: the instance may be running."""
     cluster.region, cluster.is_region_read = "eu-south-1", False
     is_lost(fleet, cluster, a_broker(cluster), "down")
 
 
 def nears(limit: np.ndarray | float, cluster: Cluster, least: float, most: float) -> np.ndarray:
-    """By so much of its limit an hour, up to the judged hour, within which it is reached."""
+    """Increase per hour as a share of the limit, which is reached within the evaluated hour."""
     hours = NOW - np.arange(PAST + 1) - cluster.chance.uniform(0, 1)
     return np.asarray(limit * (1 - cluster.chance.uniform(least, most) * hours).clip(0, 1))
 
 
 def its_disk_filled(fleet: Fleet, cluster: Cluster) -> None:
-    """Without room for a segment its only log directory fails, and with the last of these a broker ends itself."""
+    """Without space for a segment the only log directory fails, and then the broker shuts down."""
     broker = a_broker(cluster)
     used = cluster.used_bytes[broker]
     used[:] = np.maximum(used, nears(cluster.disk_bytes, cluster, 0.005, 0.04))
@@ -77,7 +88,7 @@ def its_disk_filled(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def its_files_were_used_up(fleet: Fleet, cluster: Cluster) -> None:
-    """No segment can be opened any more, so that its log directory fails."""
+    """No further segment can be opened, so the log directory fails."""
     broker = a_broker(cluster)
     files, limit = cluster.gauges["open_file_descriptors"][broker], cluster.gauges["max_file_descriptors"][broker]
     files[:] = np.maximum(files, nears(limit, cluster, 0.01, 0.08))
@@ -89,7 +100,7 @@ def fill_heap(cluster: Cluster, broker: int, hours: slice) -> None:
 
 
 def spend_credits(cluster: Cluster, broker: int, hours: slice) -> None:
-    """Its volume does what its size sustains: flushes wait."""
+    """Its volume is throttled to its baseline: flushes wait."""
     cluster.balances[broker, hours] = cluster.chance.uniform(0, 0.9)
     for name in ("log_flush_p95_ms", "log_flush_p999_ms", "produce_p99_ms"):
         cluster.gauges[name][broker, hours] *= cluster.chance.uniform(4, 10)
@@ -108,7 +119,7 @@ def its_credits_were_spent(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def down_after_it_had_been_short(fleet: Fleet, cluster: Cluster) -> None:
-    """Of everything, until it was mended some hours ago."""
+    """Short of every resource, until that was fixed some hours ago."""
     broker = a_broker(cluster)
     hours = slice(NOW - int(cluster.chance.integers(12, 24)), NOW - int(cluster.chance.integers(2, 10)))
     fill_heap(cluster, broker, hours)
@@ -131,32 +142,32 @@ def down_beside_a_short_peer(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def two_down(fleet: Fleet, cluster: Cluster) -> None:
-    """Partitions that both held take no writes any more."""
+    """Partitions with replicas on both brokers accept no writes."""
     broker = a_broker(cluster)
     other = (broker + 1) % cluster.brokers
     for each in (broker, other):
         goes_down(cluster, each)
         fleet.fault(DOWN, cluster, each, "down")
-        fleet.fault(LACKING, cluster, each, "critical")
+        fleet.fault(UNDER_REPLICATED, cluster, each, "critical")
 
 
 def cannot_keep_up(fleet: Fleet, cluster: Cluster) -> None:
-    """It lives, and some of its replicas fall out; that others lead what it led may be told as well."""
+    """The broker is up, and some of its replicas leave the ISR. A finding on the moved leaders is right too."""
     broker = a_broker(cluster)
     count = int(cluster.chance.integers(1, len(cluster.topics)))
     cluster.drop_from_isr(broker, [t for t in cluster.topics if any(broker in r for r in t.replicas)][:count])
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     fleet.unclear(UNEVEN, cluster)
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 def metadata_refused(fleet: Fleet, cluster: Cluster) -> None:
-    """Only JMX tells: who leads partitions that lack replicas."""
+    """Metadata is refused: only JMX reports the leaders of under-replicated partitions."""
     goes_down(cluster, a_broker(cluster))
-    cluster.tells_metadata = False
+    cluster.returns_metadata = False
     for broker in range(cluster.brokers):
         if cluster.answers[broker, NOW] and cluster.gauges["under_replicated_partitions"][broker, NOW] > 0:
-            fleet.fault(LACKING, cluster, broker, "warning")
+            fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
@@ -164,41 +175,41 @@ def down_during_a_reassignment(fleet: Fleet, cluster: Cluster) -> None:
     broker = a_broker(cluster)
     goes_down(cluster, broker)
     fleet.fault(DOWN, cluster, broker, "down")
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
     for other in range(cluster.brokers):
-        fleet.unclear(LACKING, cluster, other)
+        fleet.unclear(UNDER_REPLICATED, cluster, other)
 
 
 def reassigned(cluster: Cluster, part: float) -> None:
-    """A part of a topic's partitions get a replica more, which isn't in sync yet."""
+    """A share of a topic's partitions get one more replica, which is not in sync yet."""
     topic = cluster.topics[0]
     for n, replicas in enumerate(topic.replicas):
         free = [broker for broker in range(cluster.brokers) if broker not in replicas]
         if free and n < part * len(topic.replicas):
             replicas.append(free[n % len(free)])
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def replicas_added(fleet: Fleet, cluster: Cluster) -> None:
-    """A reassignment under way, of some partitions of a topic."""
+    """A reassignment of some partitions of a topic is in progress."""
     reassigned(cluster, 0.5)
 
 
 def all_replicas_added(fleet: Fleet, cluster: Cluster) -> None:
-    """The same of all."""
+    """The same for all partitions of the topic."""
     reassigned(cluster, 1.0)
 
 
 def just_started(fleet: Fleet, cluster: Cluster) -> None:
-    """It was restarted minutes ago and catches up."""
+    """The broker was restarted minutes ago and catches up."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.05, 0.22))
     cluster.drop_from_isr(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def rolls(fleet: Fleet, cluster: Cluster) -> None:
-    """A rolling restart: some are back, one is down right now."""
+    """A rolling restart: some brokers are back, one is down now."""
     down = int(cluster.chance.integers(1, cluster.brokers))
     for broker in range(down):
         cluster.restart(broker, 0.1 + 0.12 * (down - broker))
@@ -206,13 +217,13 @@ def rolls(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def back_between_samples(fleet: Fleet, cluster: Cluster) -> None:
-    """Replicas that fell out when the metadata were read, and were back in a later sample."""
+    """Replicas out of sync when metadata was read, and in sync in a later sample."""
     broker = a_broker(cluster)
     cluster.drop_from_isr(broker, cluster.topics[:1])
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     for other in range(cluster.brokers):
-        lacking = float(cluster.gauges["under_replicated_partitions"][other, NOW])
-        cluster.own_samples[other, "under_replicated_partitions"] = (0.0, lacking, lacking)
+        count = float(cluster.gauges["under_replicated_partitions"][other, NOW])
+        cluster.own_samples[other, "under_replicated_partitions"] = (0.0, count, count)
 
 
 # Brokers
@@ -225,7 +236,7 @@ def taken_out(fleet: Fleet, cluster: Cluster) -> None:
         topic.replicas = [[r for r in replicas if r != broker] or [0] for replicas in topic.replicas]
         topic.configs["min.insync.replicas"] = "1"
         topic.settle()
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
     cluster.machines[broker] = "terminated"
@@ -233,22 +244,22 @@ def taken_out(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def comes_up(fleet: Fleet, cluster: Cluster) -> None:
-    """It isn't listed yet, but its JVM answers: it reads its logs."""
+    """The broker is not listed yet, but its JVM responds: it recovers its logs."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.02, 0.2))
     cluster.drop_from_isr(broker)
     cluster.unlisted.add(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
 
 
 def out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
-    """Our own network: no JVM of the cluster answers, and nobody tells the metadata."""
+    """Our own network fails: no JVM of the cluster responds, and no broker returns metadata."""
     cluster.answers[:, NOW] = False
-    cluster.tells_metadata = False
+    cluster.returns_metadata = False
 
 
 def most_out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
-    """Most JVMs don't answer us; the cluster lists all."""
+    """Most JVMs do not respond; the cluster lists all brokers."""
     cluster.answers[1:, NOW] = False
 
 
@@ -256,23 +267,23 @@ def most_out_of_reach(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def single_replica_down(fleet: Fleet, cluster: Cluster) -> None:
-    """A topic of one replica, and the broker that has it is down."""
+    """A topic with one replica, and the broker of the replica is down."""
     topic, broker = cluster.topics[0], a_broker(cluster)
     topic.replicas = [[replicas[0]] for replicas in topic.replicas]
     topic.configs["min.insync.replicas"] = "1"
     topic.settle()
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
     goes_down(cluster, broker)
     for n, leader in enumerate(topic.leaders):
         if leader is None:
             topic.isr[n] = list(topic.replicas[n])
     fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LEADERLESS, cluster, None, "critical")
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")
 
 
 def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
-    """Followers had fallen out; then the leader died."""
+    """Followers were out of sync, then the leader died."""
     topic, broker = cluster.topics[0], cluster.topics[0].replicas[0][0]
     for n, replicas in enumerate(topic.replicas):
         if replicas[0] == broker:
@@ -281,15 +292,15 @@ def last_in_sync_down(fleet: Fleet, cluster: Cluster) -> None:
         cluster.drop_from_isr(broker, [other])
     cluster.answers[broker, NOW] = False
     cluster.unlisted.add(broker)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     fleet.fault(DOWN, cluster, broker, "down")
     fleet.fault(LEADERLESS, cluster, None, "critical")
     for other_broker in range(cluster.brokers):
-        fleet.unclear(LACKING, cluster, other_broker)
+        fleet.unclear(UNDER_REPLICATED, cluster, other_broker)
 
 
 def a_listener_is_lost(fleet: Fleet, cluster: Cluster) -> None:
-    """A broker came back from a restart without the listener by which the cluster is asked, which lists it no more."""
+    """A broker restarted without the listener that the product uses, so metadata no longer lists it."""
     broker = a_broker(cluster)
     cluster.restart(broker, cluster.chance.uniform(0.3, 0.9))
     for topic in cluster.topics:
@@ -299,30 +310,30 @@ def a_listener_is_lost(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def elected_uncleanly(fleet: Fleet, cluster: Cluster) -> None:
-    """Followers had fallen out, the leader died, one of them took over. All is in sync again, but less."""
+    """Followers were out of sync, the leader died, and an unclean election followed. Records are lost."""
     topic = cluster.topics[0]
     chosen = [n for n, replicas in enumerate(topic.replicas) if len(replicas) > 1]
     for n in chosen:
-        topic.lacked[n] = topic.replicas[n][1:]
+        topic.out_of_sync_before[n] = topic.replicas[n][1:]
         topic.leaders[n] = topic.replicas[n][1]
     cluster.unclean_elections = (int(cluster.chance.integers(0, 9)), len(chosen))
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     fleet.unclear(UNEVEN, cluster)
     fleet.fault(LEADERLESS, cluster, None, "warning")
 
 
 def elected_uncleanly_before(fleet: Fleet, cluster: Cluster) -> None:
-    """Days ago; a broker that fell out an hour ago leads now, after it had caught up."""
+    """An unclean election days ago. A replica that was out of sync an hour ago caught up before it became leader."""
     topic = cluster.topics[0]
     for n, replicas in enumerate(topic.replicas):
-        topic.lacked[n] = replicas[:1]
+        topic.out_of_sync_before[n] = replicas[:1]
     cluster.unclean_elections = (int(cluster.chance.integers(1, 99)), 0)
 
 
 def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
-    """Its leaders are yet to be elected, as the metadata are read."""
+    """Leaders are not elected yet when metadata is read."""
     first = cluster.topics[0]
-    made = Topic("new-topic", 0.0, [list(replicas) for replicas in first.replicas], begun=JUDGED + 2 * HOUR)
+    made = Topic("new-topic", 0.0, [list(replicas) for replicas in first.replicas], begun=EVALUATED + 2 * HOUR)
     count = int(cluster.chance.integers(1, len(made.replicas) + 1))
     for n in range(count):
         made.leaders[n], made.isr[n] = None, []
@@ -333,14 +344,14 @@ def topic_just_made(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def fault_of_disk(fleet: Fleet, cluster: Cluster, broker: int, *severities: str) -> None:
-    """Its peers hold less: that may be told as well."""
+    """The peers of the broker hold less, so a finding on imbalance is right too."""
     fleet.fault(DISK, cluster, broker, *severities)
     fleet.unclear(UNEVEN, cluster)
 
 
 def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
-    """What is used grows for so many hours now, and has room for so many more; what is kept for less comes and goes by
-    so little that it was never full before."""
+    """Usage has grown for so many hours and reaches 100 % in so many more. Its daily change by retention is so small
+    that the disk was never full before."""
     used = cluster.used_bytes[broker]
     now = used[NOW]
     grown = (cluster.disk_bytes - now) / (hours + left) * (np.arange(PAST + 1) - NOW + hours).clip(0)
@@ -350,21 +361,21 @@ def fills(cluster: Cluster, broker: int, hours: int, left: float) -> None:
 
 
 def producer_grew(fleet: Fleet, cluster: Cluster) -> None:
-    """With a retention of weeks: the disk is full in two days or so."""
+    """With a retention of weeks: the disk is full in about two days."""
     broker = a_broker(cluster)
     fills(cluster, broker, int(cluster.chance.integers(5 * 24, 20 * 24)), cluster.chance.uniform(20, 55))
     fault_of_disk(fleet, cluster, broker, "warning", "critical")
 
 
 def producer_grew_much(fleet: Fleet, cluster: Cluster) -> None:
-    """The same, and it ends tonight."""
+    """The same, and the disk is full tonight."""
     broker = a_broker(cluster)
     fills(cluster, broker, int(cluster.chance.integers(5 * 24, 12 * 24)), cluster.chance.uniform(3, 8))
     fault_of_disk(fleet, cluster, broker, "critical")
 
 
 def producer_grew_yesterday(fleet: Fleet, cluster: Cluster) -> None:
-    """Where there is little room the week before doesn't matter: it ends within hours of the alarm, or never."""
+    """With little free space the past week is irrelevant: the disk is full within hours of the finding, or never."""
     broker = a_broker(cluster)
     hours = int(cluster.chance.integers(30, 60))
     used = cluster.used_bytes[broker]
@@ -393,7 +404,7 @@ def slowly_full(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def full_but_steady(fleet: Fleet, cluster: Cluster) -> None:
-    """At 88 %, for weeks: what retention removes comes in again, more by day and on weekdays."""
+    """At 88 % for weeks: retention deletes as much as comes in, more by day and on weekdays."""
     chance, hours = cluster.chance, np.arange(PAST + 1) + int(cluster.chance.integers(0, 168))
     rhythm = 1 + chance.uniform(0, 0.03) * np.sin(2 * np.pi * hours / 24)
     rhythm *= 1 + chance.uniform(0, 0.04) * np.sin(2 * np.pi * hours / 168)
@@ -403,7 +414,7 @@ def full_but_steady(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
-    """Compaction or segments of a day and more: up for days, down at once."""
+    """Compaction, or segments of a day and more: usage rises for days and drops at once."""
     period = int(cluster.chance.integers(20, 80))
     tooth = ((np.arange(PAST + 1) + cluster.chance.integers(0, period)) % period) / period
     height = cluster.chance.uniform(0.1, 0.25) * cluster.disk_bytes
@@ -414,7 +425,7 @@ def saw_teeth(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def moved_in(fleet: Fleet, cluster: Cluster) -> None:
-    """A reassignment brings it a fifth of its disk, and ends; that it holds more than its peers may be told."""
+    """A finished reassignment filled a fifth of the disk. A finding on imbalance is right too."""
     fleet.unclear(UNEVEN, cluster)
     broker, hours = a_broker(cluster), int(cluster.chance.integers(4, 16))
     ago = int(cluster.chance.integers(0, 40))
@@ -426,7 +437,7 @@ def moved_in(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def young_disk(fleet: Fleet, cluster: Cluster) -> None:
-    """Since two days; it fills until its retention is reached."""
+    """Two days old: usage rises until retention takes effect."""
     cluster.disk_since = NOW - int(cluster.chance.integers(20, 60))
     age = np.arange(PAST + 1) - cluster.disk_since
     retention = cluster.chance.uniform(70, 170)
@@ -434,7 +445,7 @@ def young_disk(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rises_on_weekdays(fleet: Fleet, cluster: Cluster) -> None:
-    """Three days are retained: it is fullest on Fridays and emptiest on Mondays."""
+    """Retention of three days: usage is highest on Fridays and lowest on Mondays."""
     phase = int(cluster.chance.integers(0, 168))
     week = np.arange(PAST + 1 + 72) + phase
     load = np.where(week // 24 % 7 < 5, 1.0, cluster.chance.uniform(0.2, 0.6))
@@ -443,13 +454,13 @@ def rises_on_weekdays(fleet: Fleet, cluster: Cluster) -> None:
         cluster.used_bytes[broker] = cluster.chance.uniform(0.5, 0.78) * cluster.disk_bytes * held / held.max()
 
 
-def sizes_untold(fleet: Fleet, cluster: Cluster) -> None:
-    """Older than Kafka 3.3."""
-    cluster.tells_disks = False
+def disk_sizes_not_reported(fleet: Fleet, cluster: Cluster) -> None:
+    """Before Kafka 3.3 brokers do not report the sizes of their disks."""
+    cluster.reports_disk_sizes = False
 
 
 def traffic_rose(fleet: Fleet, cluster: Cluster) -> None:
-    """By a half, since a day and for good; with a retention of two days and room for it."""
+    """Traffic rose by half a day ago, permanently; retention is two days, and the space suffices."""
     hours = since(cluster, 20, 40)
     rises = np.linspace(1, 1.5, 48)
     for broker in range(cluster.brokers):
@@ -462,52 +473,52 @@ def traffic_rose(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def read_cold(cluster: Cluster, hours: np.ndarray, ratio: float) -> None:
-    """In these hours the disks read so much of what is sent, beside what they read anyway."""
+    """Adds disk reads in these hours: this share of the bytes sent."""
     sent = (cluster.rates["bytes_out_total"] + cluster.rates["replication_bytes_out_total"]) * 3600
     noise = cluster.chance.lognormal(0, 0.2, sent.shape)
     cluster.read_bytes[:, hours] += (ratio * sent * noise)[:, hours]
 
 
 def hours_of(days: int, first: int, count: int) -> np.ndarray:
-    """Of the last days, `count` hours each that begin `first` hours before the day's end."""
+    """Hour indices: on each of the last `days` days `count` hours from `first` hours before its end."""
     return np.concatenate([NOW - 24 * day - first + np.arange(count) for day in range(days)])
 
 
-def memory_lacks(fleet: Fleet, cluster: Cluster) -> None:
-    """Readers are minutes behind, and the page cache holds less."""
+def page_cache_too_small(fleet: Fleet, cluster: Cluster) -> None:
+    """Consumers are minutes behind, and the page cache holds less than that."""
     days = int(cluster.chance.choice([4, 6, 10]))
     read_cold(cluster, np.arange(NOW - days * 24, NOW + 1), cluster.chance.uniform(0.14, 0.5))
     fleet.fault(COLD, cluster, None, "info")
 
 
-def memory_lacks_and_disks_are_busy(fleet: Fleet, cluster: Cluster) -> None:
+def page_cache_too_small_and_disks_busy(fleet: Fleet, cluster: Cluster) -> None:
     read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.7))
     cluster.busy_ratio = cluster.chance.uniform(0.66, 0.95)
     fleet.fault(COLD, cluster, None, "warning")
 
 
-def memory_lacks_by_day(fleet: Fleet, cluster: Cluster) -> None:
-    """At the day's peak only: a third of the day's bytes."""
+def page_cache_too_small_by_day(fleet: Fleet, cluster: Cluster) -> None:
+    """Only at the daily peak: a third of the bytes of the day."""
     read_cold(cluster, hours_of(10, 14, 8), cluster.chance.uniform(0.5, 0.9))
     fleet.fault(COLD, cluster, None, "info")
 
 
-def memory_lacks_beside_a_batch(fleet: Fleet, cluster: Cluster) -> None:
-    """A known group that is read once a night, and is hours behind for the rest of the day."""
+def page_cache_too_small_during_a_batch(fleet: Fleet, cluster: Cluster) -> None:
+    """A known group reads once a night, and is hours behind for the rest of the day."""
     read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.5))
     backfill_each_night(fleet, cluster)
     fleet.fault(COLD, cluster, None, "info")
 
 
-def memory_lacks_and_nodes_tell(fleet: Fleet, cluster: Cluster) -> None:
-    """Disks that no metric of EBS knows, on machines with node exporter."""
-    cluster.has_volumes, cluster.nodes_tell_reads = False, True
+def page_cache_too_small_by_node_exporter(fleet: Fleet, cluster: Cluster) -> None:
+    """Disks without EBS metrics, on hosts with node exporter."""
+    cluster.has_volumes, cluster.node_exporter_reports_reads = False, True
     read_cold(cluster, np.arange(NOW - 200, NOW + 1), cluster.chance.uniform(0.2, 0.5))
     fleet.fault(COLD, cluster, None, "info")
 
 
 def backfill_each_night(fleet: Fleet, cluster: Cluster) -> None:
-    """A group goes back a day and catches up within hours: the last of them it ends without lag."""
+    """A group resets its offsets by a day and catches up within hours; it ends the last one without lag."""
     first, count = int(cluster.chance.integers(6, 20)), int(cluster.chance.integers(2, 5))
     for day in range(9):
         hours = NOW - 24 * day - first + np.arange(count)
@@ -517,7 +528,7 @@ def backfill_each_night(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def batch_each_night(fleet: Fleet, cluster: Cluster) -> None:
-    """A group that runs once a night: at the end of any other hour it is hours behind."""
+    """A group that runs once per night: it is hours behind at the end of any other hour."""
     first = int(cluster.chance.integers(6, 20))
     for day in range(9):
         end = NOW - 24 * day - first
@@ -526,7 +537,7 @@ def batch_each_night(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def starts_read(fleet: Fleet, cluster: Cluster) -> None:
-    """Each broker was started anew this week, on days of their own, and read its logs."""
+    """Each broker was restarted this week, on different days, and read its logs."""
     for broker in range(cluster.brokers):
         ago = 20 + broker * 26
         cluster.restart(broker, ago + 0.6)
@@ -534,7 +545,7 @@ def starts_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def restores_read(fleet: Fleet, cluster: Cluster) -> None:
-    """An application loses its stores on some days, and restores them in one hour and a part of the next."""
+    """An application loses its stores on some days, and restores them within two hours."""
     for day in cluster.chance.choice(7, 5, replace=False):
         hour = NOW - 24 * int(day) - 5
         read_cold(cluster, np.array([hour]), cluster.chance.uniform(1, 3))
@@ -543,7 +554,7 @@ def restores_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def replicas_read(fleet: Fleet, cluster: Cluster) -> None:
-    """Replicas of a broker that was away catch up, on some days."""
+    """On some days replicas of a restarted broker catch up."""
     for day in range(1, 6):
         hours = NOW - 24 * day - 9 + np.arange(3)
         read_cold(cluster, hours, cluster.chance.uniform(0.5, 2))
@@ -551,7 +562,7 @@ def replicas_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def moves_read(fleet: Fleet, cluster: Cluster) -> None:
-    """Partitions are moved for some hours of some days: their leaders read them from the disk."""
+    """Reassignments for some hours of some days: leaders read the partitions from disk."""
     for day in range(1, 6):
         hours = NOW - 24 * day - 9 + np.arange(int(cluster.chance.integers(3, 7)))
         read_cold(cluster, hours, cluster.chance.uniform(0.8, 2))
@@ -559,7 +570,7 @@ def moves_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rogues_read(fleet: Fleet, cluster: Cluster) -> None:
-    """A reader that nobody knows, told on some days; it ends before the last hour in which it reads is over."""
+    """A rogue consumer, reported on some days. Its reads end within the last hour in which it reads."""
     for day in range(1, 5):
         hours = NOW - 24 * day - 12 + np.arange(int(cluster.chance.integers(4, 9)))
         read_cold(cluster, hours, cluster.chance.uniform(0.8, 3))
@@ -567,14 +578,14 @@ def rogues_read(fleet: Fleet, cluster: Cluster) -> None:
         cluster.rogues[hours] = True
 
 
-def little_is_read_as_nodes_tell(fleet: Fleet, cluster: Cluster) -> None:
-    """The same of disks that only node exporter knows."""
-    cluster.has_volumes, cluster.nodes_tell_reads = False, True
+def little_is_read_by_node_exporter(fleet: Fleet, cluster: Cluster) -> None:
+    """The same on disks that only node exporter reports."""
+    cluster.has_volumes, cluster.node_exporter_reports_reads = False, True
     little_is_read(fleet, cluster)
 
 
 def two_cold_days(fleet: Fleet, cluster: Cluster) -> None:
-    """A repair."""
+    """A repair: two days of cold reads."""
     for day in cluster.chance.choice(6, 2, replace=False):
         read_cold(cluster, NOW - 24 * int(day) - 4 - np.arange(12), cluster.chance.uniform(0.5, 2))
 
@@ -585,6 +596,6 @@ def little_is_read(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def disks_of_the_machine(fleet: Fleet, cluster: Cluster) -> None:
-    """NVMe that no metric of EBS knows."""
+    """NVMe instance storage without EBS metrics."""
     cluster.has_volumes = False
     read_cold(cluster, np.arange(PAST + 1), 0.5)

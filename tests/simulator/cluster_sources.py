@@ -1,8 +1,8 @@
-"""What the brokers' JVMs and the clusters' metadata say of simulated clusters, and what earlier hours left behind.
+"""JMX samples and metadata of simulated clusters in the layout of the sources, and rows of the previous hours.
 
-The judged hour goes through the apps, from the sources' layout on. The hours before are written by `past`, which makes
-the same columns of the same readings as the app brokers does (a test compares them for the judged hour); figures of
-volumes, instances, nodes and groups, which other apps gather, are rows in all hours.
+The evaluated hour passes through the apps, from the sources' layout on. `past` writes the previous hours: it computes
+the same columns from the same readings as the app brokers (a test compares them for the evaluated hour). Metrics of
+volumes, instances, nodes, and groups, which other apps gather, are written as rows in all hours.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from tests.simulator.clusters import (
 )
 from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
 from tests.simulator.logs import KNOWN_HOURS
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.volume_kinds import ACCOUNT
 
 LOOK_BACK = 3
-"""Hours after which a counter's earlier reading says nothing any more."""
+"""Hours after which an earlier reading of a counter is no longer used."""
 LOG_DIR = "/var/lib/kafka"
 HELD_HOURS = 6
-"""For so long the partitions' leaders are remembered."""
+"""Hours for which the leaders of partitions are stored."""
 
 
 def url_of(cluster: Cluster, broker: int) -> str:
@@ -66,10 +66,10 @@ def instance_of(cluster: Cluster, broker: int) -> str:
 
 
 def load(bench: Bench, clusters: list[Cluster], folder: Path) -> None:
-    """The judged hour by the apps, and all before."""
-    frames = brokers.transform(_jmx(bench, clusters, folder), JUDGED, _config(clusters))
+    """Runs the apps for the evaluated hour, and writes all previous hours."""
+    frames = brokers.transform(_jmx(bench, clusters, folder), EVALUATED, _config(clusters))
     bench.load("brokers", frames)
-    bench.load("consumer_groups", consumer_groups.transform(_metadata(bench, clusters), JUDGED, Config()))
+    bench.load("consumer_groups", consumer_groups.transform(_metadata(bench, clusters), EVALUATED, Config()))
     remember(bench, clusters)
 
 
@@ -105,12 +105,12 @@ def _jmx(bench: Bench, clusters: list[Cluster], folder: Path) -> dict[str, DataF
 
 
 def _readings(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
-    """The samples of the judged hour."""
+    """The JMX samples of the evaluated hour."""
     started = cluster.started[broker, NOW]
     for n in range(SAMPLES):
-        at = JUDGED + HOUR + READ_AFTER + n * timedelta(seconds=APART)
+        at = EVALUATED + HOUR + READ_AFTER + n * timedelta(seconds=APART)
         head = {"cluster": cluster.name, "endpoint": url_of(cluster, broker), "at": at,
-                "process_started_at": datetime.fromtimestamp(started, JUDGED.tzinfo)}  # fmt: skip
+                "process_started_at": datetime.fromtimestamp(started, EVALUATED.tzinfo)}  # fmt: skip
         for metric, labels, value in _sample(cluster, broker, n):
             yield head | {"metric": metric, "labels": json.dumps(labels), "value": None if np.isnan(value) else value}
         if n in (0, SAMPLES - 1):
@@ -133,9 +133,9 @@ def _sample(cluster: Cluster, broker: int, n: int) -> Iterator[tuple[str, dict[s
         yield "unclean_elections_total", {}, float(sum(cluster.unclean_elections))
     for metric, values in cluster.gauges.items():
         if metric == "log_segments":
-            continue  # told by topic
+            continue  # exposed by topic
         if metric == "active_controllers" and np.isnan(values[broker]).all():
-            continue  # a broker that is no controller has no such bean
+            continue  # a broker that is not a controller has no such MBean
         name, labels = _REQUESTS.get(metric, (metric, {}))
         yield name, labels, samples_of(cluster, broker, metric)[n]
 
@@ -151,7 +151,7 @@ _REQUESTS = {
 
 
 def samples_of(cluster: Cluster, broker: int, metric: str) -> tuple[float, ...]:
-    """Of the judged hour."""
+    """MBean values in the evaluated hour."""
     value = float(cluster.gauges[metric][broker, NOW])
     is_count = metric in COUNTS
     return cluster.own_samples.get((broker, metric), (value,) * 3 if is_count else tuple(value * s for s in SPREAD))
@@ -163,7 +163,7 @@ COUNTS = ("dead_cleaner_threads", "uncleanable_partitions", "partitions", "leade
 
 
 def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
-    """What its counters say when this hour is read, and so long after."""
+    """Values of the counters so long after this hour is read."""
     at, started = cluster.read_at[hour], cluster.started[broker, hour]
     since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600)
     return {name: float((rate[broker, : hour + 1] * since).sum() + rate[broker, hour] * seconds)
@@ -171,8 +171,8 @@ def counters(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> 
 
 
 def _responses(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> dict[str, float]:
-    """Counters of produce responses by error; what never happened has none."""
-    if not cluster.tells_errors:
+    """Counters of produce responses by error; errors that never occurred have no counter."""
+    if not cluster.reports_errors:
         return {}
     at, started = cluster.read_at[hour], cluster.started[broker, hour]
     since = np.clip(cluster.read_at[: hour + 1] - started, 0, 3600)
@@ -183,7 +183,7 @@ def _responses(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -
 
 
 FAILS = ("INVALID_RECORD", "INVALID_TIMESTAMP", "NOT_ENOUGH_REPLICAS")
-"""What FailedProduceRequestsPerSec counts, too."""
+"""Rate of the errors that FailedProduceRequestsPerSec counts too."""
 
 
 def _failed(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> float:
@@ -194,7 +194,7 @@ def _failed(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> f
 
 
 def _of_topics(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -> Iterator[tuple[str, str, float]]:
-    """Topics' counters, by their share of what the broker counts, and the sizes of their logs."""
+    """Counters of topics, by their share of the broker's counters, and the sizes of their logs."""
     total = counters(cluster, broker, hour, seconds)
     for topic in cluster.topics:
         if topic.begun > hour_at(hour) + HOUR or not any(broker in each for each in topic.replicas):
@@ -207,11 +207,11 @@ def _of_topics(cluster: Cluster, broker: int, hour: int, seconds: float = 0.0) -
 
 
 def _earlier(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
-    """The newest reading that an earlier run left of each counter."""
+    """The newest reading of each counter by an earlier run."""
     hour = next((NOW - n for n in range(1, LOOK_BACK + 1) if cluster.answers[broker, NOW - n]), None)
     if hour is None:
         return
-    at = datetime.fromtimestamp(cluster.read_at[hour], JUDGED.tzinfo)
+    at = datetime.fromtimestamp(cluster.read_at[hour], EVALUATED.tzinfo)
     head = {"cluster": cluster.name, "endpoint": url_of(cluster, broker), "at": at}
     for metric, value in counters(cluster, broker, hour).items():
         name, labels = _REQUESTS.get(metric, (metric, {}))
@@ -231,7 +231,7 @@ def _of_controllers(cluster: Cluster) -> Iterator[dict[str, Any]]:
     for number, controller in enumerate(cluster.controllers, cluster.brokers):
         for n in range(SAMPLES if controller.answers else 0):
             head = {"cluster": cluster.name, "endpoint": url_of(cluster, number), "process_started_at": hour_at(0),
-                    "at": JUDGED + HOUR + READ_AFTER + n * timedelta(seconds=APART)}  # fmt: skip
+                    "at": EVALUATED + HOUR + READ_AFTER + n * timedelta(seconds=APART)}  # fmt: skip
             readings = {"active_controllers": controller.active[n], "open_file_descriptors": 400.0,
                         "max_file_descriptors": 100_000.0}  # fmt: skip
             yield from (head | {"metric": m, "labels": "{}", "value": value} for m, value in readings.items())
@@ -244,7 +244,7 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
     topics, dirs = [], []
     offsets: list[dict[str, Any]] = []
     for cluster in clusters:
-        if cluster.tells_metadata:
+        if cluster.returns_metadata:
             topics += [_topic(cluster, topic) for topic in cluster.topics]
             offsets += _offsets(cluster)
             topics += _brokers(cluster)
@@ -268,7 +268,7 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
         "known_commits": rows_frame(bench.spark, [], KNOWN_COMMITS),
     }
     sources["kafka_commits"] = sources["kafka_commits"].unionByName(read, allowMissingColumns=True)
-    sources["positions"] = positions(sources, JUDGED)
+    sources["positions"] = positions(sources, EVALUATED)
     return sources
 
 
@@ -292,14 +292,14 @@ def _topic(cluster: Cluster, topic: Topic) -> dict[str, Any]:
             for n, (leader, replicas, isr) in enumerate(spots)
         ],
         "configs": {name: {"value": value, "source": "DEFAULT_CONFIG"} for name, value in topic.configs.items()},
-        "observed_at": JUDGED + HOUR + READ_AFTER,
+        "observed_at": EVALUATED + HOUR + READ_AFTER,
         "resource": cluster.name,
     }
 
 
 def _offsets(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """Of topics whose logs are simulated."""
-    at = {"as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + READ_AFTER}
+    """Offsets of topics with simulated logs."""
+    at = {"as_of": EVALUATED + HOUR, "read_at": EVALUATED + HOUR + READ_AFTER}
     for topic in cluster.topics:
         for partition, log in enumerate(topic.logs):
             known = log.known[NOW]
@@ -316,15 +316,15 @@ def _brokers(cluster: Cluster) -> Iterator[dict[str, Any]]:
         if has_replicas or broker not in cluster.unlisted:
             host = None if broker in cluster.unlisted else f"{cluster.name}-{broker}"
             yield {"cluster": cluster.name, "broker": broker, "host": host, "resource": cluster.name,
-                   "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
+                   "observed_at": EVALUATED + HOUR + READ_AFTER}  # fmt: skip
 
 
 def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
     used = float(cluster.used_bytes[broker, NOW])
     head = {"cluster": cluster.name, "broker": broker, "log_dir": LOG_DIR, "resource": cluster.name,
-            "observed_at": JUDGED + HOUR + READ_AFTER}  # fmt: skip
+            "observed_at": EVALUATED + HOUR + READ_AFTER}  # fmt: skip
     whole = {"total_bytes": int(cluster.disk_bytes), "usable_bytes": int(cluster.disk_bytes - used)}
-    yield head | {"kind": "log_dir"} | (whole if cluster.tells_disks else {})
+    yield head | {"kind": "log_dir"} | (whole if cluster.reports_disk_sizes else {})
     for topic in cluster.topics:
         if any(broker in each for each in topic.replicas):
             replica = {"topic": topic.name, "partition": 0, "size_bytes": int(used * topic.share), "offset_lag": 0}
@@ -332,43 +332,43 @@ def _log_dir(cluster: Cluster, broker: int) -> Iterator[dict[str, Any]]:
 
 
 def _moves(cluster: Cluster) -> Iterator[dict[str, Any]]:
-    """What is being moved, and the throttles."""
-    head = {"cluster": cluster.name, "resource": cluster.name, "observed_at": JUDGED + HOUR + READ_AFTER}
+    """Rows of the partition reassignments in progress and of the replication throttles."""
+    head = {"cluster": cluster.name, "resource": cluster.name, "observed_at": EVALUATED + HOUR + READ_AFTER}
     for broker in range(cluster.brokers):
         yield head | {"kind": "broker", "broker": broker} | _of_broker(cluster, broker, 0)
     for move in cluster.moves:
         left = move.left(0)
-        if left is None or not cluster.tells_moves:
+        if left is None or not cluster.reports_reassignments:
             continue
         replicas = next(t for t in cluster.topics if t.name == move.topic).replicas[move.partition]
-        is_told = bool(cluster.answers[move.target, NOW])
-        sizes = {"partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left if is_told else None,
-                 "left_bytes": left if is_told else None}  # fmt: skip
+        is_reported = bool(cluster.answers[move.target, NOW])
+        sizes = {"partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left if is_reported else None,
+                 "left_bytes": left if is_reported else None}  # fmt: skip
         place = {"topic": move.topic, "partition": move.partition, "replicas": replicas, "adding": [move.target]}
         yield head | place | sizes | {"kind": "reassignment", "removing": []}
 
 
 def _of_broker(cluster: Cluster, broker: int, hours_ago: int) -> dict[str, Any]:
-    """Replicas that it is getting, and its throttles."""
-    if not cluster.tells_moves:
+    """Number of replicas that are being added to the broker, and its throttles as JSON."""
+    if not cluster.reports_reassignments:
         return {"adding_replicas": None, "throttles": None}
     adding = sum(move.target == broker and move.left(hours_ago) is not None for move in cluster.moves)
     rates = cluster.throttles.get(broker, {}) if hours_ago <= cluster.throttled_hours else {}
     output = {name: {"value": value, "source": "dynamic_broker_config"} for name, value in rates.items()}
-    is_told = broker not in cluster.unlisted or hours_ago > 0
-    return {"adding_replicas": adding, "throttles": json.dumps(output) if is_told else None}
+    is_reported = broker not in cluster.unlisted or hours_ago > 0
+    return {"adding_replicas": adding, "throttles": json.dumps(output) if is_reported else None}
 
 
 # The past
 
 
 def remember(bench: Bench, clusters: list[Cluster]) -> None:
-    """What the hours before left in the warehouse."""
+    """Writes the rows of the previous hours to the warehouse."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 4):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         tables = {
-            "metrics.broker_hourly": [past(c)[lambda rows: rows["hour"] < JUDGED] for c in clusters],
+            "metrics.broker_hourly": [past(c)[lambda rows: rows["hour"] < EVALUATED] for c in clusters],
             "metrics.log_dir_hourly": [_disks_before(c) for c in clusters],
             "metrics.partition_hourly": [_partitions_before(c) for c in clusters],
             "inventory.topic_hourly": [_topics_before(c) for c in clusters],
@@ -380,7 +380,7 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
             "metrics.volume_hourly": [_disk_reads(c) for c in clusters],
             "metrics.consumer_group_hourly": [_groups(c) for c in clusters],
             "metrics.jvm_app_hourly": [_applications(c) for c in clusters],
-            "detect.detector_run": [_judged(clusters)],
+            "detect.detector_run": [_detector_runs(clusters)],
             "detect.evaluation": [_rogues(c) for c in clusters],
         }
         for table, frames in tables.items():
@@ -388,7 +388,7 @@ def remember(bench: Bench, clusters: list[Cluster]) -> None:
 
 
 def copy(connection: sa.Connection, table: str, *frames: pd.DataFrame) -> None:
-    """Rows into a table, NaN as null; frames may be empty."""
+    """Inserts rows into a table, NaN as null; frames may be empty."""
     if not (output := [frame for frame in frames if not frame.empty]):
         return
     rows, text = pd.concat(output), io.BytesIO()
@@ -403,8 +403,8 @@ def copy(connection: sa.Connection, table: str, *frames: pd.DataFrame) -> None:
 def past(cluster: Cluster) -> pd.DataFrame:
     """The rows of metrics.broker_hourly, of every hour, as far as detectors read them.
 
-    As the app makes them: a rate reaches from the last reading, or from the process' start, to this one; a gauge is the
-    largest of its samples, the handlers' idle share and the partitions that lack replicas the least.
+    As in the app, a rate covers the time from the last reading, or from the process start, to this one. A gauge is the
+    largest of its samples; the idle share of request handlers and under-replicated partitions are the smallest.
     """
     return pd.concat([_past_of(cluster, broker) for broker in range(cluster.brokers)])
 
@@ -435,7 +435,7 @@ def _past_of(cluster: Cluster, broker: int) -> pd.DataFrame:
     }
     rows = pd.DataFrame({name: np.where(answers, values, np.nan) for name, values in columns.items()})
     rows["samples"] = rows["samples"].astype("Int64")
-    if cluster.tells_errors:
+    if cluster.reports_errors:
         rates = {error: rate[broker] for error, rate in cluster.refused.items()}
         counted = [{error: rate[n] * 3600 for error, rate in rates.items() if rate[n]} for n in hours]
         rows["produce_errors"] = [
@@ -454,11 +454,11 @@ _SAME = ("log_flush_p95_ms", "log_flush_p999_ms", "partitions", "leaders", "open
 
 
 def _hours() -> pd.DatetimeIndex:
-    return pd.date_range(hour_at(0), JUDGED, freq="h")
+    return pd.date_range(hour_at(0), EVALUATED, freq="h")
 
 
 def _mean_since(rate: np.ndarray, hours: np.ndarray) -> np.ndarray:
-    """Of the hours since the last reading."""
+    """Rates over the hours since the last reading."""
     total = np.concatenate([[0.0], np.cumsum(rate)])
     back = np.where(hours <= LOOK_BACK, hours, 1).astype(int)
     place = np.arange(1, len(total))
@@ -466,12 +466,12 @@ def _mean_since(rate: np.ndarray, hours: np.ndarray) -> np.ndarray:
 
 
 def _disks_before(cluster: Cluster) -> pd.DataFrame:
-    """The disks of eight days, and of four weeks where they are so full that more is asked."""
+    """Disk usage of eight days, or of four weeks for disks full enough that detectors read more."""
     frames = []
     for broker in range(cluster.brokers):
         is_full = cluster.used_bytes[broker, NOW] > 0.8 * cluster.disk_bytes
         hours = np.arange(max(0 if is_full else PAST - 8 * 24, cluster.disk_since), PAST)
-        known = hours[: len(hours) if cluster.tells_disks else 0]
+        known = hours[: len(hours) if cluster.reports_disk_sizes else 0]
         used = cluster.used_bytes[broker, known].astype("int64")
         frames.append(pd.DataFrame({
             "hour": _hours()[known], "cluster": cluster.name, "broker_id": broker, "log_dir": LOG_DIR,
@@ -482,23 +482,24 @@ def _disks_before(cluster: Cluster) -> pd.DataFrame:
 
 
 def _partitions_before(cluster: Cluster) -> pd.DataFrame:
-    """Healthy ones: each led by its preferred leader, or by the first that was in sync."""
+    """Partitions of the previous hours, each led by its preferred leader, or by the first in-sync replica."""
     held = HELD_HOURS if sum(len(topic.before) for topic in cluster.topics) < 1000 else 1
     rows = [
         {"hour": hour, "cluster": cluster.name, "topic": topic.name, "partition": n,
-         "leader": next((r for r in replicas if r not in topic.lacked.get(n, ())), None), "replicas": len(replicas),
-         "isr": len(replicas) - len(topic.lacked.get(n, ())),
-         "missing_brokers": json.dumps(topic.lacked[n]) if n in topic.lacked else None}
-        for hour in (JUDGED - n * HOUR for n in range(1, held + 1))
+         "leader": next((r for r in replicas if r not in topic.out_of_sync_before.get(n, ())), None),
+         "replicas": len(replicas),
+         "isr": len(replicas) - len(topic.out_of_sync_before.get(n, ())),
+         "missing_brokers": json.dumps(topic.out_of_sync_before[n]) if n in topic.out_of_sync_before else None}
+        for hour in (EVALUATED - n * HOUR for n in range(1, held + 1))
         for topic in cluster.topics
         if topic.begun <= hour + HOUR and not topic.logs
         for n, replicas in enumerate(topic.before)
     ]  # fmt: skip
     rows += [
-        {"hour": JUDGED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "partition": n,
+        {"hour": EVALUATED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "partition": n,
          "leader": topic.before[n][0], "replicas": len(topic.before[n]), "isr": len(topic.before[n]),
          "log_start_offset": known.start, "log_end_offset": known.end, "log_end_offset_first": known.first,
-         "offsets_at": JUDGED - (ago - 1) * HOUR + READ_AFTER}
+         "offsets_at": EVALUATED - (ago - 1) * HOUR + READ_AFTER}
         for topic in cluster.topics
         for n, log in enumerate(topic.logs)
         for ago, known in enumerate(reversed(log.known[-KNOWN_HOURS:]))
@@ -512,22 +513,22 @@ def _partitions_before(cluster: Cluster) -> pd.DataFrame:
 
 
 def _topics_before(cluster: Cluster) -> pd.DataFrame:
-    """The topics of a month ago and of the last hours."""
-    shares = {JUDGED - timedelta(days=30): cluster.partitions_before}
-    shares |= {JUDGED - n * HOUR: 1.0 for n in range(1, HELD_HOURS + 1)}
+    """Topics of a month ago and of the last hours."""
+    shares = {EVALUATED - timedelta(days=30): cluster.partitions_before}
+    shares |= {EVALUATED - n * HOUR: 1.0 for n in range(1, HELD_HOURS + 1)}
     rows = [
         {"hour": hour, "cluster": cluster.name, "topic": topic.name, "kind": "plain", "observed_at": hour + HOUR,
          "partitions": max(round(len(topic.before) * share), 1),
          "replication_factor": min(len(replicas) for replicas in topic.before),
          "leader_throttled_replicas": topic.configs.get("leader.replication.throttled.replicas")
-         if JUDGED - hour <= cluster.throttled_hours * HOUR else None}
+         if EVALUATED - hour <= cluster.throttled_hours * HOUR else None}
         for hour, share in shares.items()
         for topic in cluster.topics
         if topic.begun <= hour + HOUR and not topic.logs
     ]  # fmt: skip
     rows += [
-        {"hour": JUDGED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "kind": "plain",
-         "observed_at": JUDGED - (ago - 1) * HOUR, "partitions": len(topic.before),
+        {"hour": EVALUATED - ago * HOUR, "cluster": cluster.name, "topic": topic.name, "kind": "plain",
+         "observed_at": EVALUATED - (ago - 1) * HOUR, "partitions": len(topic.before),
          "replication_factor": min(len(replicas) for replicas in topic.before),
          "cleanup_policy": configs["cleanup.policy"], "retention_ms": int(configs["retention.ms"]),
          "configs": json.dumps({name: {"value": value} for name, value in configs.items()})}
@@ -540,10 +541,10 @@ def _topics_before(cluster: Cluster) -> pd.DataFrame:
 
 
 def _brokers_before(cluster: Cluster) -> pd.DataFrame:
-    """All were listed, an hour ago and before."""
+    """Brokers of the previous hours, in which all were listed."""
     rows = [
-        {"hour": JUDGED - n * HOUR, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
-         "is_listed": True, "replicas": 10, "observed_at": JUDGED - (n - 1) * HOUR} | _of_broker(cluster, broker, n)
+        {"hour": EVALUATED - n * HOUR, "cluster": cluster.name, "broker_id": broker, "host": f"{cluster.name}-{broker}",
+         "is_listed": True, "replicas": 10, "observed_at": EVALUATED - (n - 1) * HOUR} | _of_broker(cluster, broker, n)
         for n in range(1, HELD_HOURS + 1)
         for broker in range(cluster.brokers)
     ]  # fmt: skip
@@ -552,7 +553,7 @@ def _brokers_before(cluster: Cluster) -> pd.DataFrame:
 
 def _moves_before(cluster: Cluster) -> pd.DataFrame:
     rows = [
-        {"hour": JUDGED - n * HOUR, "cluster": cluster.name, "topic": move.topic, "partition": move.partition,
+        {"hour": EVALUATED - n * HOUR, "cluster": cluster.name, "topic": move.topic, "partition": move.partition,
          "replicas": json.dumps([0, move.target]), "adding": json.dumps([move.target]), "removing": "[]",
          "partition_bytes": move.size_bytes, "copied_bytes": move.size_bytes - left, "left_bytes": left}
         for move in cluster.moves
@@ -569,19 +570,21 @@ def _instances(cluster: Cluster) -> pd.DataFrame:
          "memory_bytes": int(cluster.memory_bytes), "tags": "{}", "observed_at": hour + HOUR}
         for hour in _hours_of_ec2(cluster)
         for broker in range(cluster.brokers)
-        if (state := cluster.machines.get(broker, "running") if hour == JUDGED else "running")
+        if (state := cluster.machines.get(broker, "running") if hour == EVALUATED else "running")
     ])  # fmt: skip
 
 
 def _hours_of_ec2(cluster: Cluster) -> list[datetime]:
-    """The judged one and the one before, in which all machines ran."""
-    return [JUDGED - HOUR, JUDGED][: 1 + cluster.is_region_read]
+    """Instances of the evaluated hour and of the previous one, in which all were running."""
+    return [EVALUATED - HOUR, EVALUATED][: 1 + cluster.is_region_read]
 
 
 def _nodes(cluster: Cluster) -> pd.DataFrame:
-    """Of the judged hour, and of eight days where they tell what disks read."""
-    hours = np.arange(PAST - 8 * 24 if cluster.nodes_tell_reads else PAST, PAST + 1)
-    reads = cluster.read_bytes / 3600 if cluster.nodes_tell_reads else np.full(cluster.read_bytes.shape, np.nan)
+    """Rows of the evaluated hour, and of eight days if node exporter reports disk reads."""
+    hours = np.arange(PAST - 8 * 24 if cluster.node_exporter_reports_reads else PAST, PAST + 1)
+    reads = (
+        cluster.read_bytes / 3600 if cluster.node_exporter_reports_reads else np.full(cluster.read_bytes.shape, np.nan)
+    )
     return pd.concat([
         pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "endpoint": f"node-{broker}",
                       "busiest_disk": "nvme1n1", "instance_id": instance_of(cluster, broker),
@@ -596,13 +599,13 @@ def _volumes(cluster: Cluster) -> pd.DataFrame:
          "instance_id": instance_of(cluster, broker), "tags": "{}", "observed_at": hour + HOUR}
         for hour in _hours_of_ec2(cluster)
         for broker in range(cluster.brokers if cluster.has_volumes else 0)
-        if hour < JUDGED or cluster.machines.get(broker, "running") not in ("terminated", None)
+        if hour < EVALUATED or cluster.machines.get(broker, "running") not in ("terminated", None)
     ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def _disk_reads(cluster: Cluster) -> pd.DataFrame:
-    """Of eight days, and of the judged hour."""
+    """Volumes of eight days and of the evaluated hour."""
     hours = np.arange(PAST - 8 * 24, PAST + 1)
     times = _hours()[hours]
     return pd.concat([
@@ -615,7 +618,7 @@ def _disk_reads(cluster: Cluster) -> pd.DataFrame:
 
 
 def _groups(cluster: Cluster) -> pd.DataFrame:
-    """Of eight days: the cluster's slowest group."""
+    """Lag of the cluster's slowest group over eight days."""
     hours = np.arange(PAST - 8 * 24, PAST)
     status = np.where(cluster.rewinds[hours], "rewind", "ok")
     return pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "group_id": "slowest", "status": status,
@@ -623,7 +626,7 @@ def _groups(cluster: Cluster) -> pd.DataFrame:
 
 
 def _applications(cluster: Cluster) -> pd.DataFrame:
-    """Streams applications where one restores."""
+    """Streams applications of clusters in which one restores."""
     hours = np.flatnonzero(cluster.restores)
     return pd.DataFrame({"hour": _hours()[hours], "cluster": cluster.name, "app": "totals", "endpoint": "totals-1",
                          "records_to_restore": cluster.restores[hours]})  # fmt: skip
@@ -632,8 +635,8 @@ def _applications(cluster: Cluster) -> pd.DataFrame:
 _ROGUE = "consumer_rogue"
 
 
-def _judged(clusters: list[Cluster]) -> pd.DataFrame:
-    """The hours in which some cluster had a rogue, as they were judged."""
+def _detector_runs(clusters: list[Cluster]) -> pd.DataFrame:
+    """Findings of earlier hours in which a rogue consumer was reported."""
     hours = np.flatnonzero(np.any([c.rogues for c in clusters], axis=0))
     return pd.DataFrame({"hour": _hours()[hours], "detector": _ROGUE, "status": "evaluated", "sql_checksum": "-",
                          "params": "{}", "firing": 1, "ok": 0, "unknown": 0, "seconds": 0.1,

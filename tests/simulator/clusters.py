@@ -1,8 +1,8 @@
-"""Kafka clusters and what their brokers do, hour by hour, in the four weeks before an hour is judged.
+"""Kafka clusters and the metrics of their brokers by hour, for the four weeks before the evaluated hour.
 
-Load follows the hour of the day and of the week; brokers share it nearly evenly; disks hold what retention keeps and
-fall back when segments go; open files follow segments and clients. Once in these weeks the cluster was upgraded, broker
-by broker; now and then a broker doesn't answer. Each cluster has a week of its own: the judged hour is anywhere in it.
+Load follows the hour of the day and the day of the week, and brokers share it nearly evenly. Disk usage follows
+retention and drops when segments are deleted. Open files follow segments and clients. Each cluster has had one rolling
+upgrade, and now and then a broker does not respond. The evaluated hour is at a random position in the week.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.volume_kinds import REGION
 
 if TYPE_CHECKING:
@@ -25,41 +25,41 @@ MIB, GIB = 2**20, 2**30
 DAYS = 28
 PAST = DAYS * 24
 NOW = PAST
-"""The judged hour's place in each array of hours."""
+"""Index of the evaluated hour in each array of hours."""
 READ_AFTER = timedelta(minutes=2)
 SAMPLES, APART = 3, 5.0
-"""How often a run reads gauges, and seconds between."""
+"""Samples of gauges per run, and seconds between them."""
 SPREAD = (0.99, 1.0, 1.01)
-"""What the samples of a run differ by."""
-LONG_AGO = JUDGED - timedelta(days=60)
+"""Factors of the samples of a run."""
+LONG_AGO = EVALUATED - timedelta(days=60)
 WEEK = 168
 LONGEST_RETENTION = 168
 
 
 @dataclass
 class Topic:
-    """A topic whose replicas lie on brokers by turns."""
+    """A topic with replicas spread round-robin over the brokers."""
 
     name: str
     share: float
-    """Of what the cluster gets."""
+    """Share of the cluster's traffic."""
     replicas: list[list[int]]
     """Brokers of each partition, the preferred leader first."""
     leaders: list[int | None] = field(default_factory=list)
     isr: list[list[int]] = field(default_factory=list)
     hidden: set[int] = field(default_factory=set)
-    """Partitions whose leader has no listener for us."""
+    """Partitions whose leader does not have our listener."""
     begun: datetime = LONG_AGO
     configs: dict[str, str] = field(default_factory=dict)
     before: list[list[int]] = field(default_factory=list)
-    """Replicas in the hours before."""
-    lacked: dict[int, list[int]] = field(default_factory=dict)
-    """Of a partition the brokers that weren't in sync in the hours before."""
+    """Replicas in the previous hours."""
+    out_of_sync_before: dict[int, list[int]] = field(default_factory=dict)
+    """Partition → brokers whose replicas were out of sync in the previous hours."""
     logs: list[Log] = field(default_factory=list)
-    """Of each partition; none: its offsets aren't told."""
+    """The log of each partition; empty: its offsets are not reported."""
     configs_before: dict[str, str] = field(default_factory=dict)
     changed_hours_ago: int = 0
-    """Until so many hours ago these were its settings."""
+    """So many hours ago `configs_before` was replaced by the present configs."""
 
     def settings(self, hours_ago: int) -> dict[str, str]:
         return self.configs | (self.configs_before if hours_ago > self.changed_hours_ago else {})
@@ -68,7 +68,7 @@ class Topic:
         self.settle()
 
     def settle(self) -> None:
-        """All replicas are in sync and the preferred ones lead, now and before."""
+        """Sets all replicas in sync and the preferred ones as leaders, now and before."""
         self.leaders = [each[0] for each in self.replicas]
         self.isr = [list(each) for each in self.replicas]
         self.before = [list(each) for each in self.replicas]
@@ -79,25 +79,25 @@ class Topic:
 
 @dataclass
 class Move:
-    """A partition that is being moved: a broker gets a replica of it."""
+    """A partition under reassignment: a broker gets a replica of it."""
 
     topic: str
     partition: int
     target: int
     size_bytes: int
     left_bytes: list[int]
-    """To copy, in the judged hour and in those before, back to the one in which it began."""
+    """Bytes left to copy, in the evaluated hour and in those before, back to the start of the reassignment."""
     ended: int = 0
-    """Hours ago in which it ran last, less one."""
+    """Hours ago in which it was last in progress; 0: in progress now."""
 
     def left(self, hours_ago: int) -> int | None:
-        """None: it doesn't run."""
+        """Bytes left to copy so many hours ago; None: not in progress."""
         return self.left_bytes[hours_ago] if self.ended <= hours_ago < len(self.left_bytes) else None
 
 
 @dataclass
 class Cluster:
-    """Brokers from 0 on. Arrays have a row for each broker and a column for each hour up to the judged one."""
+    """Brokers from 0 on. Arrays have a row per broker and a column per hour up to the evaluated one."""
 
     name: str
     kind: str
@@ -105,83 +105,83 @@ class Cluster:
     chance: np.random.Generator
     topics: list[Topic]
     rates: dict[str, np.ndarray] = field(default_factory=dict)
-    """Counters by how much they gain a second; the hour goes from one run to the next."""
+    """Counters as increase per second; the hour lasts from one run to the next."""
     gauges: dict[str, np.ndarray] = field(default_factory=dict)
-    """As they are read at the end of the hour; NaN: the JVM doesn't know."""
+    """Gauges at the end of the hour; NaN: not exposed."""
     own_samples: dict[tuple[int, str], tuple[float, ...]] = field(default_factory=dict)
-    """Of the judged hour, where they differ by more than SPREAD."""
+    """Samples of the evaluated hour that differ by more than SPREAD."""
     started: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """When the process began, as seconds since the epoch."""
+    """Start time of the process, in seconds since the epoch."""
     answers: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """Whether the JVM answered."""
+    """Whether the JVM responded."""
     used_bytes: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """On the disk of the logs."""
+    """Bytes used on the disk of the logs."""
     disk_bytes: float = 0.0
-    tells_disks: bool = True
-    tells_metadata: bool = True
+    reports_disk_sizes: bool = True
+    returns_metadata: bool = True
     refused: dict[str, np.ndarray] = field(default_factory=dict)
-    """Produce responses a second with this error, of each broker; all by the last topic."""
+    """Produce responses per second with this error, by broker; all for the last topic."""
     unclean_elections: tuple[int, int] = (0, 0)
-    """Before the judged hour and in it; each of its controllers counts them."""
-    tells_errors: bool = True
-    """Its brokers tell produce responses by error."""
+    """Unclean elections before and in the evaluated hour; each controller counts them."""
+    reports_errors: bool = True
+    """The brokers expose produce responses by error."""
     unlisted: set[int] = field(default_factory=set)
-    """Brokers that the cluster doesn't list in the judged hour."""
+    """Brokers that the cluster does not list in the evaluated hour."""
     disk_since: int = 0
-    """The first hour in which the disks were there."""
+    """The first hour in which the disks existed."""
     vcpus: list[int] = field(default_factory=list)
     memory_bytes: float = 0.0
     read_bytes: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """By the disks, in the hour."""
+    """Bytes that the disks read per hour."""
     busy_ratio: float = 0.2
-    """Of the busiest disk, in the judged hour."""
+    """Utilization of the busiest disk in the evaluated hour."""
     has_volumes: bool = True
-    """Its disks are EBS volumes."""
+    """Whether its disks are EBS volumes."""
     balances: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """Percent of its credits that each broker's volume has left."""
+    """Burst balance of each broker's volume, in percent."""
     machines: dict[int, str | None] = field(default_factory=dict)
-    """By broker the state of its machine in the judged hour, where it doesn't run; none: EC2 tells it no more."""
+    """Broker → state of its instance in the evaluated hour, if not running; None: EC2 no longer reports it."""
     region: str = REGION
     is_region_read: bool = True
-    """EC2 answered in the judged hour."""
-    nodes_tell_reads: bool = False
-    """Node exporter tells what its disks read."""
+    """Whether EC2 responded in the evaluated hour."""
+    node_exporter_reports_reads: bool = False
+    """Node exporter reports the reads of its disks."""
     rogues: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1, bool))
-    """Hours in which a reader that nobody knows was told."""
+    """Hours in which a rogue consumer was reported."""
     lag_seconds: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1))
-    """Of its slowest group, at the end of the hour."""
+    """Lag of the slowest group at the end of the hour, in seconds."""
     rewinds: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1, bool))
-    """Hours in which a group went back."""
+    """Hours in which a group reset its offsets backward."""
     restores: np.ndarray = field(default_factory=lambda: np.zeros(PAST + 1))
     """Records that a Streams application still has to restore."""
     controllers: list[Controller] = field(default_factory=list)
-    """Dedicated ones."""
+    """Dedicated controllers."""
     moves: list[Move] = field(default_factory=list)
-    tells_moves: bool = True
+    reports_reassignments: bool = True
     throttles: dict[int, dict[str, str]] = field(default_factory=dict)
-    """By broker."""
+    """Throttle configs by broker."""
     throttled_hours: int = 0
-    """For so long before the judged one throttles have been there, of brokers and of topics."""
+    """Hours before the evaluated one for which throttles of brokers and topics have existed."""
     partitions_before: float = 1.0
-    """A month ago, as a share of now."""
+    """Partitions a month ago, as a share of now."""
 
     def broker(self, number: int) -> str:
         return f"{self.name}/{number}"
 
     @cached_property
     def read_at(self) -> np.ndarray:
-        """When each hour was read."""
-        first = (JUDGED - PAST * HOUR + HOUR + READ_AFTER).timestamp()
+        """Time at which each hour was read, in seconds since the epoch."""
+        first = (EVALUATED - PAST * HOUR + HOUR + READ_AFTER).timestamp()
         return first + 3600.0 * np.arange(PAST + 1)
 
     def restart(self, broker: int, hours_ago: float) -> None:
-        """So long before the judged hour was read."""
+        """Restarts the broker so long before the evaluated hour was read: its counters begin at 0."""
         moment = self.read_at[NOW] - hours_ago * 3600
         later = self.read_at >= moment
         self.started[broker, later] = np.maximum(self.started[broker, later], moment)
 
     def drop_from_isr(self, broker: int, topics: list[Topic] | None = None) -> None:
-        """Its replicas aren't in sync; what it led another leads."""
+        """The broker's replicas leave the ISR; other replicas lead its partitions."""
         for topic in self.topics if topics is None else topics:
             for partition, isr in enumerate(topic.isr):
                 if broker in isr:
@@ -189,34 +189,34 @@ class Cluster:
                     if topic.leaders[partition] == broker:
                         topic.leaders[partition] = isr[0] if isr else None
 
-    def tell_partitions(self) -> None:
-        """Brokers' gauges of all hours by what topics are."""
+    def update_partition_gauges(self) -> None:
+        """Sets the brokers' gauges of all hours from the topics."""
         shape = (self.brokers, PAST + 1)
         led = [[sum(t.led_by(b) for t in self.topics)] for b in range(self.brokers)]
         held = [[sum(b in each for t in self.topics for each in t.replicas)] for b in range(self.brokers)]
         self.gauges["partitions"], self.gauges["leaders"] = (np.array(n, float) * np.ones(shape) for n in (held, led))
 
-    def tell_isr(self) -> None:
-        """Brokers' gauges of the judged hour by what their leaders see now."""
-        lacking, below, leaders = (np.zeros(self.brokers) for _ in range(3))
+    def update_isr_gauges(self) -> None:
+        """Sets the brokers' gauges of the evaluated hour from the present leaders and ISRs."""
+        under_replicated, below, leaders = (np.zeros(self.brokers) for _ in range(3))
         for topic in self.topics:
             least = int(topic.configs.get("min.insync.replicas", 1))
             for leader, isr, replicas in zip(topic.leaders, topic.isr, topic.replicas, strict=True):
                 if leader is not None:
                     leaders[leader] += 1
-                    lacking[leader] += len(isr) < len(replicas)
+                    under_replicated[leader] += len(isr) < len(replicas)
                     below[leader] += len(isr) < least
-        self.gauges["under_replicated_partitions"][:, NOW] = lacking
+        self.gauges["under_replicated_partitions"][:, NOW] = under_replicated
         self.gauges["under_min_isr_partitions"][:, NOW] = below
         self.gauges["leaders"][:, NOW] = leaders
 
 
 @dataclass
 class Controller:
-    """A process that only takes part in the metadata's quorum."""
+    """A process that is only a member of the KRaft quorum."""
 
     active: tuple[float | None, ...]
-    """ActiveControllerCount in the samples of the judged hour."""
+    """ActiveControllerCount in the samples of the evaluated hour."""
     answers: bool = True
 
 
@@ -239,7 +239,7 @@ def cluster_of(name: str, kind: str, chance: np.random.Generator, brokers: int |
 
 
 def load_of(chance: np.random.Generator) -> np.ndarray:
-    """Around 1, by hour; a week longer than what is told, for what disks still hold."""
+    """Load by hour, around 1. The array is a week longer than the reported history, for records still on disk."""
     hours = np.arange(PAST + 1 + LONGEST_RETENTION) + int(chance.integers(0, WEEK))
     day = 1 + chance.uniform(0.1, 0.6) * np.sin(2 * np.pi * hours / 24)
     week = np.where((hours // 24) % 7 >= 5, chance.uniform(0.5, 1.0), 1.0)
@@ -248,7 +248,7 @@ def load_of(chance: np.random.Generator) -> np.ndarray:
 
 
 def drift(chance: np.random.Generator, hours: int, deviation: float) -> np.ndarray:
-    """What wanders around 0: an hour is like the one before."""
+    """Autocorrelated noise around 0, by hour."""
     steps = chance.normal(0, deviation * 0.6, hours)
     wandered = np.empty(hours)
     last = 0.0
@@ -335,14 +335,14 @@ def _processes(cluster: Cluster, relative: np.ndarray, shape: tuple[int, int]) -
         "heap_max_bytes": np.full(shape, 6.0 * GIB),
     }
     cluster.topics[0].configs["cleanup.policy"] = "compact"
-    cluster.tell_partitions()
+    cluster.update_partition_gauges()
     cluster.vcpus = [8] * count
     cluster.memory_bytes = 64.0 * GIB
     cluster.rates["cpu_seconds_total"] = 8 * (chance.uniform(0.1, 0.3) * (0.5 + 0.5 * relative)).clip(0, 0.75)
 
 
 def _disks(cluster: Cluster, load: np.ndarray, share: np.ndarray) -> None:
-    """Of each broker: what came in while it is retained, up to a segment more."""
+    """Bytes used per broker: the retained traffic, plus up to one segment."""
     chance, hours = cluster.chance, PAST + 1
     retention = int(chance.choice([24, 48, 72, 120, 168]))
     total = np.concatenate([[0.0], np.cumsum(load)])
@@ -358,7 +358,7 @@ def _disks(cluster: Cluster, load: np.ndarray, share: np.ndarray) -> None:
 
 
 def _incidents(cluster: Cluster) -> None:
-    """Of the past, over by now: a broker whose disk was slow for some hours, a backup each night."""
+    """Past events that have ended: a broker with a slow disk for some hours, a nightly backup."""
     chance = cluster.chance
     for _ in range(int(chance.integers(0, 4))):
         broker, begun = int(chance.integers(0, cluster.brokers)), int(chance.integers(0, NOW - 30))
@@ -373,4 +373,4 @@ def _incidents(cluster: Cluster) -> None:
 
 
 def hour_at(n: int) -> datetime:
-    return JUDGED - (NOW - n) * HOUR
+    return EVALUATED - (NOW - n) * HOUR

@@ -1,5 +1,6 @@
-"""Changelogs and the cleaner that compacts them by Kafka's own rules: settings that keep it from its work, and what
-only looks so. A cluster has one changelog; its hours are rows of the warehouse, as three apps gather them.
+"""Changelogs, and a log cleaner that compacts them by Kafka's rules: configs that prevent compaction, and decoys.
+
+Each cluster has one changelog; its hours are rows of the warehouse, as three apps gather them.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from tests.simulator import fleets
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB
-from tests.simulator.scenario import JUDGED, Scenario, Verdict
+from tests.simulator.scenario import EVALUATED, Scenario, Verdict
 from tests.simulator.score import Score, at_once, score
 
 RULE = "topic_compaction_wasteful"
 LIVED, KNOWN = 120 * 24, 9 * 24
-"""Hours that are simulated, and the last of them that the warehouse knows."""
+"""Simulated hours, and the last hours of them that are in the warehouse."""
 LEAST_BYTES, ADVISED = 10 * GIB, {"segment_hours": 24.0, "dirty_ratio": 0.1}
 
 
 @dataclass
 class Changelog:
-    """One of a store whose keys are updated at random. Arrays have a figure for each hour."""
+    """A changelog of a store whose keys are updated at random. Arrays have one value per hour."""
 
     name: str
     kind: str
     chance: np.random.Generator
     live: np.ndarray
-    """Bytes of the newest records, of a partition."""
+    """Bytes of the newest record of each key, per partition."""
     came: np.ndarray
-    """Bytes that came in."""
+    """Bytes appended per partition."""
     partitions: int = 6
     record_bytes: float = 200.0
     segment_hours: float = 168.0
@@ -45,17 +46,17 @@ class Changelog:
     dirty_ratio: float = 0.5
     tombstone_hours: float = 24.0
     removed: float = 0.0
-    """The share of what comes in that is tombstones."""
+    """Share of appended bytes that are tombstones."""
     stands_from: int = LIVED
-    """From then on the cleaner does nothing."""
+    """Hour from which on the cleaner is stuck."""
     known: int = KNOWN
     store: str = "key_value"
     policy: str = "compact"
-    tells_keys: bool = True
-    tells_settings: bool = True
+    reports_key_counts: bool = True
+    reports_topic_configs: bool = True
 
     def held(self, segment_hours: float, dirty_ratio: float) -> np.ndarray:
-        """Bytes of the mean partition; each began its first segment at another time."""
+        """Bytes of the mean partition; partitions roll segments at different times."""
         phases = np.random.default_rng(7).uniform(0, segment_hours, self.partitions)
         return np.asarray(np.mean([self._partition(segment_hours, dirty_ratio, phase) for phase in phases], axis=0))
 
@@ -72,8 +73,8 @@ class Changelog:
         return held
 
     def is_wasteful(self) -> bool | None:
-        """None: nearly, or only if what came in within delete.retention.ms, for which Kafka keeps tombstones, isn't
-        tombstones, which nobody can tell from outside."""
+        """Whether the advised configs would save enough bytes. None: close to the threshold, or only if records of the
+        last delete.retention.ms are not tombstones, which is not observable."""
         now, days = self.held(self.segment_hours, self.dirty_ratio), slice(-1, -8 * 24, -24)
         saved = (now - self.held(**ADVISED))[-1] * self.partitions * 3
         young = self.came[-int(self.tombstone_hours) :].sum()
@@ -87,7 +88,7 @@ Make = fleets.Make[Changelog]
 
 
 def a_changelog(number: int, kind: str, chance: np.random.Generator) -> Changelog:
-    """A large one, compacted as by Kafka's defaults."""
+    """A large changelog, compacted by Kafka's defaults."""
     live = chance.uniform(1.5, 6) * GIB
     noise = chance.lognormal(0, 0.3, LIVED) * (1 + 0.4 * np.sin(2 * np.pi * np.arange(LIVED) / 24))
     came = live * chance.uniform(0.02, 0.4) / 168 * noise
@@ -114,7 +115,7 @@ def segments_of_months(fleet: Fleet, one: Changelog) -> None:
 
 
 def changed_faster_than_segments(fleet: Fleet, one: Changelog) -> None:
-    """A few keys that each are written many times within segment.ms."""
+    """A few keys, each written many times within segment.ms."""
     one.live *= 0.02
     one.segment_bytes = 50 * GIB
     one.came *= one.chance.uniform(3, 6) * GIB / one.came.mean() / 168
@@ -124,7 +125,7 @@ def changed_faster_than_segments(fleet: Fleet, one: Changelog) -> None:
 
 
 def as_by_default(fleet: Fleet, one: Changelog) -> None:
-    """Up to twice what is live, and a segment."""
+    """Up to twice the live bytes, plus one segment."""
 
 
 def as_advised(fleet: Fleet, one: Changelog) -> None:
@@ -133,7 +134,7 @@ def as_advised(fleet: Fleet, one: Changelog) -> None:
 
 
 def keys_grow(fleet: Fleet, one: Changelog) -> None:
-    """All that comes in is new."""
+    """All appended keys are new."""
     one.live = one.live[0] + np.cumsum(one.came)
 
 
@@ -153,44 +154,44 @@ def deleted_by_time_too(fleet: Fleet, one: Changelog) -> None:
 
 
 def young_one(fleet: Fleet, one: Changelog) -> None:
-    """Since days."""
+    """Created days ago."""
     cleaned_too_late(fleet, one)
     one.known = int(one.chance.integers(24, 7 * 24))
 
 
 def cleaner_stands(fleet: Fleet, one: Changelog) -> None:
-    """Since weeks: no setting is to blame."""
+    """The cleaner has been stuck for weeks: no topic config is the cause."""
     one.stands_from = LIVED - 60 * 24
     one.came *= 12 * one.live[0] / one.came.mean() / (60 * 24)
 
 
 def much_is_removed(fleet: Fleet, one: Changelog) -> None:
-    """Tombstones, which stay for weeks."""
+    """Tombstones that Kafka keeps for weeks (delete.retention.ms)."""
     one.removed, one.tombstone_hours = 0.8, 21 * 24
     one.segment_hours = 24
     one.came *= 6 * one.live[0] / one.came.mean() / one.tombstone_hours
 
 
-def keys_untold(fleet: Fleet, one: Changelog) -> None:
-    """In memory."""
+def key_counts_not_reported(fleet: Fleet, one: Changelog) -> None:
+    """The store is in memory, so that RocksDB reports no number of keys."""
     cleaned_too_late(fleet, one)
-    one.tells_keys = False
+    one.reports_key_counts = False
 
 
-def settings_untold(fleet: Fleet, one: Changelog) -> None:
+def topic_configs_not_reported(fleet: Fleet, one: Changelog) -> None:
     cleaned_too_late(fleet, one)
-    one.tells_settings = False
+    one.reports_topic_configs = False
 
 
 FAULTS: tuple[Make, ...] = (cleaned_too_late, segments_of_months, changed_faster_than_segments)
 DECOYS: tuple[Make, ...] = (
     as_by_default, as_advised, keys_grow, small_one, windowed, deleted_by_time_too, young_one, cleaner_stands,
-    much_is_removed, keys_untold, settings_untold,
+    much_is_removed, key_counts_not_reported, topic_configs_not_reported,
 )  # fmt: skip
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Those are faults that waste by Kafka's rules."""
+    """A fleet; a changelog of these kinds is a fault if it wastes enough bytes by Kafka's rules."""
     fleet = fleets.build(scenario, 17, a_changelog, FAULTS, DECOYS)
     may_waste = {fleets.kind_of(make) for make in (*FAULTS, as_by_default, as_advised, keys_grow)}
     for one in fleet.resources:
@@ -198,28 +199,28 @@ def build(scenario: Scenario) -> Fleet:
         if wasteful:
             fleet.fault(one)
         elif wasteful is None:
-            fleet.truth.unclear.append((one.name, JUDGED, JUDGED + HOUR))
+            fleet.truth.unclear.append((one.name, EVALUATED, EVALUATED + HOUR))
     return fleet
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
     with bench.warehouse.begin() as connection:
         for day in range(-1, KNOWN // 24 + 2):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         for table, rows in TABLES.items():
             copy(connection, table, *[rows(one) for one in fleet.resources])
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.message, metrics=row.metrics)
-        for row in bench.judge(RULE)
+        Verdict(name, EVALUATED, row.status, row.message, metrics=row.metrics)
+        for row in bench.findings(RULE)
         if (name := str(row.resource.columns["cluster"])) in fleet.truth.decoys
     ]
     return score(RULE, at_once(bench.detector(RULE)), verdicts, fleet.truth)
 
 
 def _hours(one: Changelog) -> pd.DataFrame:
-    hours = pd.date_range(JUDGED - (one.known - 1) * HOUR, JUDGED, freq="h")
+    hours = pd.date_range(EVALUATED - (one.known - 1) * HOUR, EVALUATED, freq="h")
     return pd.DataFrame({"hour": hours, "cluster": one.name})
 
 
@@ -230,7 +231,7 @@ def _topic(one: Changelog) -> pd.DataFrame:
     return _hours(one).tail(1).assign(
         topic="app-totals-changelog", partitions=one.partitions, replication_factor=3, kind="changelog",
         application_id="app", cleanup_policy=one.policy, segment_bytes=int(one.segment_bytes),
-        configs=output if one.tells_settings else None, observed_at=JUDGED + HOUR,
+        configs=output if one.reports_topic_configs else None, observed_at=EVALUATED + HOUR,
     )  # fmt: skip
 
 
@@ -249,10 +250,10 @@ def _processes(one: Changelog) -> pd.DataFrame:
 
 
 def _stores(one: Changelog) -> pd.DataFrame:
-    """Two processes share the tasks; the second has a standby of each of the first's."""
+    """Two processes share the tasks; the second has a standby of each task of the first."""
     live = one.live[-one.known :]
     estimate = one.chance.uniform(0.98, 1.15) * one.chance.normal(1, 0.01, one.known)
-    keys = live / one.record_bytes * estimate if one.tells_keys else np.full(one.known, np.nan)
+    keys = live / one.record_bytes * estimate if one.reports_key_counts else np.full(one.known, np.nan)
     size = live * one.chance.uniform(0.6, 1.4)
     rows = _hours(one).assign(app="app", store="totals", kind=one.store, segments=1)
     first = one.partitions // 2

@@ -43,7 +43,7 @@ from tests.simulator.frames import (
     null_filled,
     rows_frame,
 )
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import ACCOUNT, REGION
 from tests.simulator.volume_sources import Points
@@ -356,7 +356,7 @@ def _event(kind: str, cluster: Cluster, start: datetime, chance: random.Random) 
         case "four-minute spike":
             return Event(kind, start, start + MINUTE * chance.uniform(3, 4), rate, None)
         case "broker restarts":
-            # It reads what it must recover; its counters begin anew.
+            # The broker reads its logs for recovery, and its counters restart at 0.
             return Event(kind, start, start + MINUTE * chance.randint(8, 25), rate / 3, None)
         case _:
             return Event(kind, start, start + MINUTE * minutes, rate, topic)
@@ -372,13 +372,13 @@ def _label(fleet: Fleet, cluster: Cluster, event: Event, ends: datetime) -> None
 
 
 def cases(fleet: Fleet) -> list[Case]:
-    """The hours of clusters to judge."""
+    """The hours of clusters to evaluate."""
     last = fleet.scenario.end - HOUR
     return [Case(name, hour) for name, hours in fleet.hours.items() for hour in sorted(hours) if hour <= last]
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
     chosen = cases(fleet)
     with TemporaryDirectory() as folder:
@@ -388,7 +388,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         bench.load("consumer_groups", writer.groups())
         writer.remember()
     name = "consumer_rogue"
-    verdicts = [Verdict.of(row.resource.columns["cluster"], row) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row.resource.columns["cluster"], row) for row in bench.findings(name)]
     for cluster in fleet.clusters.values():
         fleet.truth.decoys[cluster.name] = "nothing near"
     result = score("rogue consumers", bench.detector(name), verdicts, fleet.truth)
@@ -435,7 +435,7 @@ class _Sources:
 
     def volumes(self) -> dict[str, DataFrame]:
         """The gp3 volumes of each broker, with their last minutes and their weeks."""
-        end = JUDGED + HOUR
+        end = EVALUATED + HOUR
         minutes, weeks = Points(), Points()
         instances, disks = [], []
         place = {
@@ -449,7 +449,7 @@ class _Sources:
         for case in self.chosen:
             cluster = self.fleet.clusters[case.resource_name]
             for broker, host in enumerate(self._hosts(case)):
-                born = JUDGED - cluster.history
+                born = EVALUATED - cluster.history
                 instances.append(place | {"instance_id": host, "instance_type": "r5.xlarge", "state": "running",
                                           "launched_at": born, "memory_bytes": MEMORY, "nitro": True})  # fmt: skip
                 attachment = {"instance_id": host, "device": "/dev/sdf", "state": "attached", "attached_at": born}
@@ -463,7 +463,7 @@ class _Sources:
                                           "created_at": born, "attachments": [attachment]})  # fmt: skip
                     for metric, values in {"read_bytes": read, "write_bytes": written, "read_ops": read / 131072,
                                            "write_ops": written / 65536}.items():  # fmt: skip
-                        minutes.add(volume, metric, JUDGED - ebs_volumes.OVERLAP, 60, np.round(values * share))
+                        minutes.add(volume, metric, EVALUATED - ebs_volumes.OVERLAP, 60, np.round(values * share))
                     weeks.add(volume, "read_bytes", born, 3600, earlier * share)
         samples = minutes.frame(self.bench.spark, self.folder / "minutes.parquet")
         none = samples.limit(0)
@@ -484,7 +484,7 @@ class _Sources:
                 none, "instance_id", ebs_volumes.INSTANCE_METRICS, *ebs_volumes.AGENT_METRICS.values()
             ),
         }
-        return ebs_volumes.transform(sources, JUDGED, Config())
+        return ebs_volumes.transform(sources, EVALUATED, Config())
 
     def _weeks(self, cluster: Cluster, broker: int, case: Case) -> np.ndarray:
         """Bytes read in each hour before, quiet ones and those of earlier events."""
@@ -526,7 +526,7 @@ class _Sources:
                 [], "cluster string, endpoint string, known_broker_id int"
             ),
         }
-        frames = brokers.transform(sources, JUDGED, Config(kafka=clusters, jmx=endpoints))
+        frames = brokers.transform(sources, EVALUATED, Config(kafka=clusters, jmx=endpoints))
         # Of single readings only those of clients are asked for, of the run before as well.
         frames["metrics.broker_sample"] = frames["metrics.broker_sample"].filter(f.col("metric") == CLIENT_FETCHES)
         frames["metrics.broker_topic_sample"] = frames["metrics.broker_topic_sample"].limit(0)
@@ -536,19 +536,19 @@ class _Sources:
     def remember(self) -> None:
         """What earlier runs counted of topics that readers without commits follow, and by client."""
         rows = []
-        fetched = [each | {"hour": JUDGED - HOUR} for each in self.fetched_before]
+        fetched = [each | {"hour": EVALUATED - HOUR} for each in self.fetched_before]
         for case in self.chosen:
             cluster = self.fleet.clusters[case.resource_name]
             for topic in (cluster.topics[0], cluster.changelog) if cluster.has_silent_readers else ():
                 sent = [cluster.sent(topic, case.hour - n * HOUR) for n in range(USUAL_HOURS + 1)]
                 incoming = topic.bytes_per_second * 3600
                 rows += [
-                    {"hour": JUDGED - n * HOUR, "cluster": case.name, "topic": topic.name, "bytes_in": incoming,
+                    {"hour": EVALUATED - n * HOUR, "cluster": case.name, "topic": topic.name, "bytes_in": incoming,
                      "bytes_out": sent[n - 1] - sent[n]}
                     for n in range(1, USUAL_HOURS + 1)
                 ]  # fmt: skip
             fetched += [
-                {"hour": JUDGED - n * HOUR, "cluster": case.name, "endpoint": "any", "metric": CLIENT_FETCHES,
+                {"hour": EVALUATED - n * HOUR, "cluster": case.name, "endpoint": "any", "metric": CLIENT_FETCHES,
                  "labels": json.dumps({"client": client, "user": ""}), "value": rate,
                  "at": case.hour - (n - 1) * HOUR + JMX_AT + case.shift}
                 for n in range(2, USUAL_HOURS + 1)
@@ -589,8 +589,8 @@ class _Sources:
             "known_ends": rows_frame(self.bench.spark, [], NO_KNOWN_ENDS),
             "known_commits": rows_frame(self.bench.spark, [], KNOWN_COMMITS),
         }
-        sources["positions"] = positions(sources, JUDGED)
-        return consumer_groups.transform(sources, JUDGED, Config())
+        sources["positions"] = positions(sources, EVALUATED)
+        return consumer_groups.transform(sources, EVALUATED, Config())
 
 
 _TOPIC_HOUR = """
@@ -649,7 +649,7 @@ def _since_ever(cluster: Cluster, at: datetime) -> Iterator[Reading]:
 def _topics(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
     everywhere = list(range(BROKERS))
     partitions = [{"partition": p, "leader": p, "replicas": everywhere, "isr": everywhere} for p in range(PARTITIONS)]
-    known = {"cluster": case.name, "configs": {}, "observed_at": JUDGED + HOUR, "resource": case.name}
+    known = {"cluster": case.name, "configs": {}, "observed_at": EVALUATED + HOUR, "resource": case.name}
     return [known | {"topic": t.name, "partitions": partitions} for t in (*cluster.topics, cluster.changelog)]
 
 
@@ -658,7 +658,7 @@ def _groups(case: Case, cluster: Cluster) -> list[dict[str, Any]]:
         "cluster": case.name,
         "state": "STABLE",
         "protocol": "classic",
-        "observed_at": JUDGED + HOUR,
+        "observed_at": EVALUATED + HOUR,
         "resource": case.name,
     }
     assigned = {topic.name: list(range(PARTITIONS)) for topic in cluster.topics}
@@ -681,7 +681,7 @@ def _member(client: str, assigned: dict[str, list[int]]) -> dict[str, Any]:
 
 
 def _clock(case: Case) -> dict[str, Any]:
-    return {"cluster": case.name, "as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + OFFSETS_AT}
+    return {"cluster": case.name, "as_of": EVALUATED + HOUR, "read_at": EVALUATED + HOUR + OFFSETS_AT}
 
 
 def _logs(case: Case, topic: Topic) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
-"""Machines whose file systems fill up, and those that breathe, compact, restore, or were full from the first day.
+"""Hosts whose file systems fill up, and decoys: periodic usage, compaction, restore, or full from the first day.
 
-The judged hour goes through the app jvm_apps, from node exporter's readings on; the hours before are the same figures.
+The evaluated hour passes through the app jvm_apps, from node exporter's readings on; the previous hours are rows with
+the same metrics.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from tests.simulator import fleets, jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, READ_AFTER, drift
-from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.scenario import EVALUATED, Scenario
 from tests.simulator.score import Score
 
 RULE = "host_disk_filling"
 DAYS = 28
 NOW = DAYS * 24
-"""The judged hour's place in each array of hours."""
+"""Index of the evaluated hour in each array of hours."""
 SAMPLES = 3
 AGE = np.arange(NOW + 1) - NOW
-"""Hours until the judged one."""
+"""Hours relative to the evaluated hour, up to 0."""
 SOON = (4, 50)
-"""Hours until a disk is full, of what must be told."""
+"""Hours until a disk is full, within which the detector must fire."""
 
 
 @dataclass
@@ -40,14 +41,14 @@ class FileSystem:
     mountpoint: str
     size: float
     used: np.ndarray
-    """Share by hour; null before the machine was there."""
+    """Used share by hour; NaN before the host existed."""
     fstype: str = "xfs"
     read_only: bool = False
 
 
 @dataclass
 class Machine:
-    """With a file system of its own for data, the first, and the system's."""
+    """A host with a data file system (the first) and a root file system."""
 
     name: str
     kind: str
@@ -55,9 +56,9 @@ class Machine:
     file_systems: list[FileSystem]
     answers: bool = True
     restored_hours: float = 0
-    """For how long its process has restored; 0: it doesn't."""
+    """Hours for which its process has been restoring; 0: not restoring."""
     is_broker: bool = False
-    """The first file system is the log directory of its broker, which tells so."""
+    """The first file system is the log directory of its broker, as the broker reports."""
 
     @property
     def data(self) -> FileSystem:
@@ -73,7 +74,7 @@ Make = fleets.Make[Machine]
 
 
 def a_machine(number: int, kind: str, chance: np.random.Generator) -> Machine:
-    """One that has room, since weeks."""
+    """A host with free space, weeks old."""
 
     def steady(share: tuple[float, float]) -> np.ndarray:
         day = 0.01 * np.sin(2 * np.pi * (AGE + chance.integers(0, 24)) / 24)
@@ -89,7 +90,7 @@ def a_machine(number: int, kind: str, chance: np.random.Generator) -> Machine:
 
 
 def ramp(machine: Machine, of: FileSystem, left: float) -> None:
-    """Full in so many hours, growing since days."""
+    """Full in so many hours, after days of growth."""
     begun = machine.chance.uniform(100, 400)
     slope = (1 - of.used[NOW]) / (begun + left)
     of.used = of.used + slope * np.clip(AGE + begun, 0, None)
@@ -114,7 +115,7 @@ def nearly_full(fleet: Fleet, machine: Machine) -> None:
 
 
 def beside_the_log_directory(fleet: Fleet, machine: Machine) -> None:
-    """A broker's machine: what fills isn't the broker's."""
+    """A broker's host: the file system that fills up is not the broker's."""
     machine.is_broker = True
     logs_fill_the_system(fleet, machine)
 
@@ -128,19 +129,19 @@ def grows_while_it_restores(fleet: Fleet, machine: Machine) -> None:
 
 
 def saw_teeth(fleet: Fleet, machine: Machine) -> None:
-    """Logs that are thrown away each night, or each week."""
+    """Log files that are deleted each night, or each week."""
     period = int(machine.chance.choice([12, 24, 24, 168]))
     phase = machine.chance.integers(0, period)
     machine.data.used = 0.3 + machine.chance.uniform(0.1, 0.5) * ((AGE + phase) % period) / period
 
 
 def compacts(fleet: Fleet, machine: Machine) -> None:
-    """A large store is written anew beside the old one, for an hour or two."""
+    """A large store is rewritten next to the old one, for one or two hours (full compaction)."""
     machine.data.used[NOW - int(machine.chance.integers(0, 2)) :] = machine.chance.uniform(0.9, 0.98)
 
 
 def restores(fleet: Fleet, machine: Machine) -> None:
-    """Its process took over a dead neighbour's tasks, and ends below what hurts."""
+    """Its process took over the tasks of a dead instance, and usage ends below the limit."""
     machine.restored_hours = machine.chance.uniform(3, 20)
     end = machine.chance.uniform(0.75, 0.9)
     share = np.clip((AGE + machine.restored_hours) / (machine.restored_hours + machine.chance.uniform(0.5, 5)), 0, 1)
@@ -148,12 +149,12 @@ def restores(fleet: Fleet, machine: Machine) -> None:
 
 
 def came_at_once(fleet: Fleet, machine: Machine) -> None:
-    """A dump, days or hours ago."""
+    """A dump was written days or hours ago."""
     machine.data.used[NOW - int(machine.chance.integers(3, 100)) :] += machine.chance.uniform(0.1, 0.25)
 
 
 def grows_slowly(fleet: Fleet, machine: Machine) -> None:
-    """Full in weeks, and far from it."""
+    """Full in weeks at this rate, and far from full."""
     machine.data.used *= 0.5
     ramp(machine, machine.data, 0)
     machine.data.used *= machine.chance.uniform(0.3, 0.5)
@@ -169,7 +170,7 @@ def cannot_be_written(fleet: Fleet, machine: Machine) -> None:
 
 
 def young_and_small(fleet: Fleet, machine: Machine) -> None:
-    """A new machine: the system fills its disk and stays there."""
+    """A new host: set-up fills its disk, then usage is constant."""
     hours = int(machine.chance.integers(3, 60))
     root = machine.file_systems[1]
     root.size = 8 * GIB
@@ -179,7 +180,7 @@ def young_and_small(fleet: Fleet, machine: Machine) -> None:
 
 
 def is_the_brokers(fleet: Fleet, machine: Machine) -> None:
-    """Another rule has it."""
+    """Another detector covers this disk."""
     machine.is_broker = True
     ramp(machine, machine.data, machine.chance.uniform(*SOON))
 
@@ -190,7 +191,7 @@ def is_silent(fleet: Fleet, machine: Machine) -> None:
 
 
 def healthy(fleet: Fleet, machine: Machine) -> None:
-    """It has room."""
+    """Free space is sufficient."""
 
 
 FAULTS: tuple[Make, ...] = (
@@ -216,7 +217,7 @@ DECOYS: tuple[Make, ...] = (
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = fleets.build(scenario, 58, a_machine, FAULTS, DECOYS)
     remember(bench, fleet)
     return jvm_fleet.evaluate(bench, fleet, RULE, _endpoints(fleet), _readings)
@@ -234,12 +235,12 @@ def _app(machine: Machine) -> str:
 
 
 def _readings(machine: Machine) -> Iterator[dict[str, Any]]:
-    """Of the judged hour."""
+    """Node exporter readings of the evaluated hour."""
     for n in range(SAMPLES):
         head = {
             "cluster": machine.name,
-            "at": JUDGED + HOUR + READ_AFTER + timedelta(seconds=5 * n),
-            "process_started_at": JUDGED - timedelta(days=40),
+            "at": EVALUATED + HOUR + READ_AFTER + timedelta(seconds=5 * n),
+            "process_started_at": EVALUATED - timedelta(days=40),
         }
         of_app = head | {"endpoint": _app(machine), "role": "app", "app": "app"}
         yield of_app | {"metric": "streams_info", "labels": '{"application_id": "app"}', "value": 1.0}
@@ -257,28 +258,28 @@ def _readings(machine: Machine) -> Iterator[dict[str, Any]]:
 
 
 def remember(bench: Bench, fleet: Fleet) -> None:
-    """The hours before, and what brokers told."""
+    """Writes the previous hours, and the disk sizes that the brokers reported."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         copy(connection, "metrics.file_system_hourly", *[_past(m) for m in fleet.resources])
         copy(connection, "metrics.jvm_app_hourly", *[_restored(m) for m in fleet.resources])
         brokers = [m for m in fleet.resources if m.is_broker]
-        output = pd.DataFrame({"hour": JUDGED, "cluster": [m.name for m in brokers], "broker_id": 1})
+        output = pd.DataFrame({"hour": EVALUATED, "cluster": [m.name for m in brokers], "broker_id": 1})
         machines = [f"i-{m.name}" for m in brokers]
         copy(connection, "metrics.broker_hourly", output.assign(endpoint="http://b:8778", instance_id=machines))
         sizes = [int(m.data.size) for m in brokers]
         copy(
             connection,
             "metrics.log_dir_hourly",
-            output.assign(log_dir="/data", total_bytes=sizes, usable_bytes=sizes, observed_at=JUDGED),
+            output.assign(log_dir="/data", total_bytes=sizes, usable_bytes=sizes, observed_at=EVALUATED),
         )
 
 
 def _past(machine: Machine) -> pd.DataFrame:
     rows = pd.concat(
         pd.DataFrame({
-            "hour": pd.date_range(JUDGED - NOW * HOUR, JUDGED - HOUR, freq="h"), "cluster": machine.name,
+            "hour": pd.date_range(EVALUATED - NOW * HOUR, EVALUATED - HOUR, freq="h"), "cluster": machine.name,
             "endpoint": machine.node, "mountpoint": each.mountpoint, "device": f"/dev/{each.mountpoint}",
             "fstype": each.fstype, "instance_id": f"i-{machine.name}", "size_bytes": each.size,
             "available_bytes": each.size * (1 - each.used[:NOW].clip(0, 1)), "read_only": each.read_only,
@@ -289,7 +290,7 @@ def _past(machine: Machine) -> pd.DataFrame:
 
 
 def _restored(machine: Machine) -> pd.DataFrame:
-    hours = pd.date_range(JUDGED - 24 * HOUR, JUDGED - HOUR, freq="h")
+    hours = pd.date_range(EVALUATED - 24 * HOUR, EVALUATED - HOUR, freq="h")
     ago = np.arange(24, 0, -1)
     return pd.DataFrame({
         "hour": hours, "cluster": machine.name, "app": "app", "endpoint": _app(machine), "application_id": "app",

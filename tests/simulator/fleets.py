@@ -1,4 +1,4 @@
-"""Fleets of things that each have one fault or decoy, by turns, and are judged in one hour."""
+"""Fleets of resources with one fault or decoy each, in rotation, evaluated in one hour."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.simulator.scenario import Fault, Scenario, Truth
 
 
 class Resource(Protocol):
-    """What may have a fault."""
+    """A resource that can have a fault."""
 
     name: str
     kind: str
@@ -27,8 +27,8 @@ class Fleet(Generic[T]):
     truth: Truth = field(default_factory=Truth)
 
     def fault(self, resource: T, *verdicts: str) -> None:
-        """Must be told in the judged hour, as one of these."""
-        self.truth.faults.append(Fault.judged(resource.name, resource.kind, *verdicts))
+        """The detector must fire for the resource in the evaluated hour, with one of these verdicts."""
+        self.truth.faults.append(Fault.in_evaluated_hour(resource.name, resource.kind, *verdicts))
 
 
 Make = Callable[[Fleet[T], T], None]
@@ -41,16 +41,16 @@ def kind_of(make: Callable[..., None]) -> str:
 def build(
     scenario: Scenario,
     number: int,
-    a_thing: Callable[[int, str, np.random.Generator], T],
+    make_resource: Callable[[int, str, np.random.Generator], T],
     faults: Sequence[Make[T]],
     decoys: Sequence[Make[T]],
 ) -> Fleet[T]:
-    """Each kind by turns; its chance is of the scenario's seed and the part's number."""
+    """Resources of all kinds in rotation, with random generators seeded by the scenario and the number of the part."""
     fleet: Fleet[T] = Fleet()
     kinds = (*scenario.some(faults), *decoys)
     for n in range(scenario.applications * 2):
         make = kinds[n % len(kinds)]
-        resource = a_thing(n, kind_of(make), np.random.default_rng([scenario.seed, number, n]))
+        resource = make_resource(n, kind_of(make), np.random.default_rng([scenario.seed, number, n]))
         make(fleet, resource)
         fleet.resources.append(resource)
         fleet.truth.decoys[resource.name] = resource.kind

@@ -1,4 +1,4 @@
-"""Frames in the layout of sources, from rows that leave out what they don't know."""
+"""Frames in the layout of sources, from rows that may omit columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KNOWN_COMMITS = (
     "cluster string, group_id string, topic string, partition int, known_offset bigint, known_committed_at timestamp"
 )
 MEMBERS = KafkaCommits({}).schema().split("members ")[1].split(", records_read")[0]
-"""The type of what a group's record says of its members; simulated commits come without such records."""
+"""The type of the members in a group metadata record; simulated commits come without such records."""
 NO_GROUPS_UNLISTED = "cluster string, group_id string, observed_at timestamp, resource string, gap string"
 
 

@@ -1,8 +1,8 @@
-"""Processes whose memory grows until it ends, and those that fill what they were given, breathe by day, or started.
+"""Processes whose memory grows until it is exhausted, and decoys: caches that fill up, daily cycles, recent starts.
 
-A process is heap (what collections leave, what they haven't collected yet), RocksDB, threads, buffers, classes, and
-native memory that nobody shows. The judged hour goes through the app jvm_apps, from the readings on; the hours before
-are the same parts, written by `_past` as that app adds them up.
+Memory is heap (live data and garbage), RocksDB, threads, buffers, classes, and native memory that no metric exposes.
+The evaluated hour passes through the app jvm_apps, from the readings on. `_past` writes the same areas for the previous
+hours, summed as that app does.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ from tests.simulator import fleets, jvm_fleet
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.clusters import GIB, MIB, READ_AFTER, drift
-from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.scenario import EVALUATED, Scenario
 from tests.simulator.score import Score
 
 RULE = "app_memory_growing"
 DAYS = 8
 NOW = DAYS * 24
-"""The judged hour's place in each array of hours."""
+"""Index of the evaluated hour in each array of hours."""
 SAMPLES = 3
 END = 0.85
 SOON, LATER = (8, 55), (160, 500)
-"""Hours until memory ends: told, and not."""
+"""Hours until memory is exhausted: the detector must fire, and must not."""
 
 
 @dataclass
 class Process:
-    """Bytes by hour of what it is made of."""
+    """A process: bytes of its memory areas by hour."""
 
     name: str
     kind: str
     chance: np.random.Generator
     limit: float
-    """Of its machine or container."""
+    """Memory of its host or container."""
     heap_max: float
     live: np.ndarray
-    """What collections leave of the heap."""
+    """Live heap after collections."""
     garbage: np.ndarray
-    """What the old generation holds beside it, not collected yet."""
+    """Garbage in the old generation that is not collected yet."""
     touched: np.ndarray
-    """How much of the heap it ever used: that is resident."""
+    """Bytes of the heap that were ever used, which are resident."""
     rocksdb: np.ndarray
     cache_bytes: float
-    """To which RocksDB's block cache fills."""
+    """Size to which RocksDB's block cache fills."""
     direct: np.ndarray
     classes: np.ndarray
     threads: np.ndarray
     native: np.ndarray
     started: datetime
-    tells_resident: bool = True
+    reports_resident_memory: bool = True
     has_node: bool = False
     page_cache: float = 0.3
     jvms: int = 1
-    """On its machine."""
+    """Number of JVMs on its host."""
     answers: bool = True
 
     @property
@@ -75,7 +75,7 @@ class Process:
 
     @property
     def after_gc(self) -> np.ndarray:
-        """As the app adds it up: all that the old generation holds, where little of it is known to be alive."""
+        """Heap after GC as the app computes it: the whole old generation if less than half of it is live."""
         old, kept = self.live + self.garbage, self.live
         return np.asarray(np.where(kept < old / 2, old, kept))
 
@@ -85,7 +85,7 @@ Make = fleets.Make[Process]
 
 
 def a_process(number: int, kind: str, chance: np.random.Generator) -> Process:
-    """One that has what it needs, since weeks."""
+    """A process with sufficient memory for weeks."""
     hours = NOW + 1
     limit = float(chance.choice([4, 8, 16, 32])) * GIB
     heap_max = limit * chance.uniform(0.3, 0.5)
@@ -102,15 +102,15 @@ def a_process(number: int, kind: str, chance: np.random.Generator) -> Process:
         classes=np.full(hours, chance.uniform(80, 200) * MIB),
         threads=np.round(chance.uniform(40, 150) + chance.normal(0, 2, hours)),
         native=limit * chance.uniform(0.03, 0.08) * day * (1 + drift(chance, hours, 0.03)),
-        started=JUDGED - timedelta(days=float(chance.uniform(12, 60))),
+        started=EVALUATED - timedelta(days=float(chance.uniform(12, 60))),
     )  # fmt: skip
 
 
 def ramp(process: Process, hours: tuple[int, int] = SOON) -> np.ndarray:
-    """Bytes that a leak has taken of what was free: up to END in so many hours, since all the days or some."""
+    """Bytes leaked by hour: memory reaches END in so many hours; the leak is as old as the history, or younger."""
     left = process.chance.uniform(*hours)
     begun = int(process.chance.integers(0, NOW - 84))
-    process.started = min(process.started, JUDGED - (NOW - begun + 24) * HOUR)
+    process.started = min(process.started, EVALUATED - (NOW - begun + 24) * HOUR)
     free = END * process.limit - process.resident[NOW]
     age = np.clip(np.arange(NOW + 1) - begun, 0, None)
     return np.asarray(free / (NOW - begun + left) * age)
@@ -120,15 +120,15 @@ def ramp(process: Process, hours: tuple[int, int] = SOON) -> np.ndarray:
 
 
 def native_leak(fleet: Fleet, process: Process) -> None:
-    """Allocators' arenas, iterators that nobody closes."""
+    """Allocator arenas, unclosed iterators."""
     process.touched[:] = process.heap_max
     process.native += ramp(process)
     fleet.fault(process)
 
 
 def native_leak_on_a_machine(fleet: Fleet, process: Process) -> None:
-    """Its agent tells no resident memory, but its machine has an exporter and no other JVM."""
-    process.tells_resident, process.has_node = False, True
+    """The agent exposes no resident memory, but the host has node exporter and no other JVM."""
+    process.reports_resident_memory, process.has_node = False, True
     native_leak(fleet, process)
 
 
@@ -143,7 +143,7 @@ def heap_leak(fleet: Fleet, process: Process) -> None:
 
 
 def threads_leak(fleet: Fleet, process: Process) -> None:
-    """Each takes a stack, and native memory beside it."""
+    """Each thread takes a stack and other native memory."""
     process.touched[:] = process.heap_max
     grown = ramp(process)
     process.threads += np.round(grown / (4 * MIB))
@@ -161,17 +161,17 @@ def direct_leak(fleet: Fleet, process: Process) -> None:
 
 
 def warms_up(fleet: Fleet, process: Process) -> None:
-    """It started some hours or a day ago, and takes what it needs."""
+    """Started hours or a day ago: memory rises to its normal level."""
     starts(process, process.chance.uniform(0.5, 40))
 
 
 def warmed_up(fleet: Fleet, process: Process) -> None:
-    """The same, two or three days ago."""
+    """The same, started two or three days ago."""
     starts(process, process.chance.uniform(52, 80))
 
 
 def starts(process: Process, hours_ago: float) -> None:
-    process.started = JUDGED + HOUR - hours_ago * HOUR
+    process.started = EVALUATED + HOUR - hours_ago * HOUR
     age = np.clip(np.arange(NOW + 1) - (NOW - hours_ago), 0, None)
     grown = 1 - np.exp(-age / process.chance.uniform(1, 5))
     for part in (process.touched, process.rocksdb, process.native, process.live, process.garbage):
@@ -179,16 +179,16 @@ def starts(process: Process, hours_ago: float) -> None:
 
 
 def caches_fill(fleet: Fleet, process: Process) -> None:
-    """RocksDB's, for days, up to a size that is known."""
+    """RocksDB's block cache fills for days, up to its configured size."""
     process.cache_bytes = process.limit * process.chance.uniform(0.25, 0.35)
     begun = int(process.chance.integers(0, 72))
-    process.started = JUDGED - (NOW - begun) * HOUR
+    process.started = EVALUATED - (NOW - begun) * HOUR
     full = process.chance.uniform(60, 250)
     process.rocksdb = process.cache_bytes * (np.clip(np.arange(NOW + 1) - begun, 0, None) / full).clip(0.01, 0.99)
 
 
 def heap_is_touched(fleet: Fleet, process: Process) -> None:
-    """A large heap that collections use more of day by day; beyond its maximum it can't go."""
+    """A large heap whose use rises day by day; it is bounded by -Xmx."""
     process.heap_max = process.limit * 0.58
     rate = process.chance.uniform(0.4, 1.2)
     process.touched = process.heap_max * (0.4 + 0.6 * rate * np.arange(NOW + 1) / NOW).clip(0, 1)
@@ -201,19 +201,19 @@ def breathes_by_day(fleet: Fleet, process: Process) -> None:
 
 
 def breathes_by_week(fleet: Fleet, process: Process) -> None:
-    """More sessions on each weekday than on the one before, none at the weekend."""
+    """More sessions on each weekday than on the previous one, none at weekends."""
     hours = (np.arange(NOW + 1) + process.chance.integers(0, 168)) % 168
     process.native += process.limit * process.chance.uniform(0.1, 0.2) * np.where(hours < 120, hours / 120, 0)
 
 
 def stepped_up(fleet: Fleet, process: Process) -> None:
-    """A rebalance brought it half of a dead neighbour's tasks."""
+    """A rebalance assigned half of the tasks of a dead instance to it."""
     at = NOW - int(process.chance.integers(0, 70))
     process.native[at:] += process.chance.uniform(0.08, 0.2) * process.limit
 
 
 def old_garbage(fleet: Fleet, process: Process) -> None:
-    """Nothing made the collector look at its old generation for days: what lies there is mostly dead."""
+    """The old generation was not collected for days: it is mostly garbage."""
     process.live[:] = process.heap_max * process.chance.uniform(0.03, 0.08)
     begun = int(process.chance.integers(0, NOW - 84))
     top = process.heap_max * process.chance.uniform(0.5, 0.78)
@@ -221,24 +221,24 @@ def old_garbage(fleet: Fleet, process: Process) -> None:
 
 
 def page_cache_fills(fleet: Fleet, process: Process) -> None:
-    """The machine reads files: what it has free goes, what is available doesn't."""
-    process.tells_resident, process.has_node, process.page_cache = False, True, 0.6
+    """The host reads files: free memory falls, available memory does not."""
+    process.reports_resident_memory, process.has_node, process.page_cache = False, True, 0.6
 
 
 def leaks_slowly(fleet: Fleet, process: Process) -> None:
-    """It ends in weeks."""
+    """Memory is exhausted in weeks only."""
     process.touched[:] = process.heap_max
     process.native += ramp(process, LATER)
 
 
 def nearly_settled(fleet: Fleet, process: Process) -> None:
-    """Pools that grow ever slower."""
+    """Pools whose growth slows down."""
     tau = process.chance.uniform(25, 45)
     process.native += 0.2 * process.limit * (1 - np.exp(-np.arange(NOW + 1) / tau))
 
 
 def settles(fleet: Fleet, process: Process) -> None:
-    """Pools that have grown for days, and still do; they have what they need well below the end."""
+    """Pools that have grown for days and still do; their final size is well below the limit."""
     tau, age = process.chance.uniform(20, 60), process.chance.uniform(60, 190)
     process.touched[:] = process.heap_max
     needed = process.chance.uniform(0.5, 0.9) * (END * process.limit - process.resident[NOW])
@@ -246,8 +246,8 @@ def settles(fleet: Fleet, process: Process) -> None:
 
 
 def shares_its_machine(fleet: Fleet, process: Process) -> None:
-    """Which of two JVMs grows nobody can say."""
-    process.tells_resident, process.has_node, process.jvms = False, True, 2
+    """Two JVMs on one host: the growing one cannot be identified."""
+    process.reports_resident_memory, process.has_node, process.jvms = False, True, 2
     process.native += ramp(process)
 
 
@@ -256,7 +256,7 @@ def is_silent(fleet: Fleet, process: Process) -> None:
 
 
 def healthy(fleet: Fleet, process: Process) -> None:
-    """Its hours."""
+    """A healthy process with its daily load."""
 
 
 FAULTS: tuple[Make, ...] = (native_leak, native_leak_on_a_machine, heap_leak, threads_leak, direct_leak)
@@ -280,7 +280,7 @@ DECOYS: tuple[Make, ...] = (
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = fleets.build(scenario, 16, a_process, FAULTS, DECOYS)
     remember(bench, fleet)
     return jvm_fleet.evaluate(bench, fleet, RULE, _endpoints(fleet), _readings)
@@ -302,9 +302,9 @@ def _endpoints(fleet: Fleet) -> Iterator[JmxEndpoint]:
 
 
 def _readings(process: Process) -> Iterator[dict[str, Any]]:
-    """Of the judged hour: its JVMs and its machine."""
+    """Readings of the evaluated hour: its JVMs and its host."""
     for n in range(SAMPLES):
-        at = JUDGED + HOUR + READ_AFTER + timedelta(seconds=5 * n)
+        at = EVALUATED + HOUR + READ_AFTER + timedelta(seconds=5 * n)
         head = {"cluster": process.name, "at": at, "process_started_at": process.started}
         for number in range(process.jvms if process.answers else 0):
             of_jvm = head | {"endpoint": _url(process, number), "role": "app", "app": "app"}
@@ -331,7 +331,7 @@ def _of_jvm(process: Process) -> Iterator[tuple[str, dict[str, str], float]]:
         "threads": float(process.threads[NOW]),
     }
     yield from ((name, {}, value) for name, value in whole.items())
-    if process.tells_resident:
+    if process.reports_resident_memory:
         yield "resident_bytes", {}, float(process.resident[NOW])
     yield "memory_pool_used_bytes", {"pool": "G1 Old Gen"}, live + garbage
     yield "memory_pool_used_after_gc_bytes", {"pool": "G1 Old Gen"}, live
@@ -351,32 +351,32 @@ def _of_jvm(process: Process) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def remember(bench: Bench, fleet: Fleet) -> None:
-    """The hours before, since each process' start."""
+    """Rows of the previous hours, since the start of each process."""
     with bench.warehouse.begin() as connection:
         for day in range(-1, DAYS + 2):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         copy(connection, "metrics.jvm_app_hourly", *[_past(p) for p in fleet.resources])
         nodes = [_node_past(p) for p in fleet.resources if p.has_node]
         copy(connection, "metrics.node_hourly", *nodes)
 
 
 def _past(process: Process) -> pd.DataFrame:
-    """The columns of metrics.jvm_app_hourly that the rule reads, of each hour."""
-    hours = pd.date_range(JUDGED - NOW * HOUR, JUDGED, freq="h")
+    """Columns of metrics.jvm_app_hourly that the detector reads, by hour."""
+    hours = pd.date_range(EVALUATED - NOW * HOUR, EVALUATED, freq="h")
     rows = pd.DataFrame({
         "hour": hours, "cluster": process.name, "app": "app", "instance_id": f"i-{process.name}",
         "process_started_at": process.started.replace(microsecond=0), "memory_limit_bytes": process.limit,
         "heap_max_bytes": process.heap_max, "heap_used_after_gc_bytes": process.after_gc,
         "heap_survived_bytes": process.live, "non_heap_used_bytes": process.classes, "direct_bytes": process.direct,
-        "resident_bytes": process.resident if process.tells_resident else np.nan, "threads": process.threads,
+        "resident_bytes": process.resident if process.reports_resident_memory else np.nan, "threads": process.threads,
         "thread_stack_bytes": process.threads * THREAD_STACK_BYTES, "rocksdb_measured_bytes": process.rocksdb,
     })  # fmt: skip
-    lived = rows[(rows.hour < JUDGED) & (rows.hour + HOUR > process.started)]
+    lived = rows[(rows.hour < EVALUATED) & (rows.hour + HOUR > process.started)]
     return pd.concat([lived.assign(endpoint=_url(process, n)) for n in range(process.jvms)])
 
 
 def _node_past(process: Process) -> pd.DataFrame:
-    hours = pd.date_range(JUDGED - NOW * HOUR, JUDGED - HOUR, freq="h")
+    hours = pd.date_range(EVALUATED - NOW * HOUR, EVALUATED - HOUR, freq="h")
     used = 100 * process.jvms * process.resident[:NOW] / process.limit
     return pd.DataFrame({
         "hour": hours, "cluster": process.name, "endpoint": f"http://{process.name}:9100/metrics",

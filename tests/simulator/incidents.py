@@ -1,9 +1,9 @@
-"""Incidents: several faults at once in several clusters, each with what it does to brokers, replicas and groups, and
-decoys that look alike and have a cause of their own. Is each one issue, with the right root, and nothing else in it?
+"""Incidents: simultaneous faults in several clusters with their effects on brokers, replicas, and groups, and decoys
+with a cause of their own. Is each incident one issue, with the right root cause and no other finding?
 
-What a fault does is told by a small physical model, not by the product's rules: a sick broker is slow for all that it
-leads, a group that has little to spare falls behind on those partitions, a follower on a full disk drops out. The
-findings are written as detectors store them, with the facts around them; weighing causes and grouping is the product's.
+A small physical model computes the effects of a fault, not the product's detectors: a slow broker is slow on every
+partition that it leads, a group without spare capacity falls behind on those partitions, a follower on a full disk
+leaves the ISR. Findings and topology are written as detectors store them. The product weighs causes and groups.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from streamwarden.detectors.resources import KINDS, Resource
 from streamwarden.tickets import reconcile
 
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, STANDARD, Scenario
+from tests.simulator.scenario import EVALUATED, STANDARD, Scenario
 from tests.simulator.score import Goal, Score
 from tests.sql.rows import NEUTRAL
 
@@ -47,7 +47,7 @@ Spot = tuple[str, int]
 
 @dataclass
 class IncidentScore(Score):
-    """Findings in pairs: those of one fault belong in one issue, others don't."""
+    """Score over pairs of findings: those of one fault belong to one issue, others do not."""
 
     rightly_together: int = 0
     wrongly_together: int = 0
@@ -79,7 +79,7 @@ class IncidentScore(Score):
 
 @dataclass
 class Symptom:
-    """A finding in alarm from an hour on."""
+    """A finding that fires from an hour on."""
 
     detector: str
     resource: str
@@ -91,11 +91,11 @@ class Symptom:
     metrics: Row = field(default_factory=dict)
     is_root: bool = False
     also: set[str] = field(default_factory=set)
-    """Other incidents that have a part in it."""
+    """Other incidents that contribute to it."""
 
 
 class Cluster:
-    """Brokers on machines with a disk each, topics, plain groups with members on machines, Streams applications."""
+    """Brokers on hosts with one disk each, topics, plain groups with members on hosts, and Streams applications."""
 
     def __init__(self, dice: random.Random, name: str) -> None:
         self.dice, self.name = dice, name
@@ -108,7 +108,7 @@ class Cluster:
                 self.replicas[topic, partition], self.leaders[topic, partition] = holders, holders[0]
         topics = sorted({topic for topic, _ in self.leaders})
         self.groups: dict[str, dict[Spot, str]] = {}
-        """Group → its partitions, each with the machine of the member that owns it."""
+        """Group → its partitions, each with the host of the member that owns it."""
         machines = [f"{name}-m{n}" for n in range(8)]
         self.machines = machines
         for n in range(dice.randint(15, 30)):
@@ -120,12 +120,12 @@ class Cluster:
             spots = [s for s in self.leaders if s[0] == dice.choice(topics)] or [next(iter(self.leaders))]
             self.groups[app] = dict.fromkeys(spots, machine)
         self.silent: set[int] = set()
-        self.tells_in_sync = dice.random() < 0.7
-        """Whether the cluster says whose replicas are in sync."""
-        self.lacking: dict[Spot, set[int]] = defaultdict(set)
+        self.reports_isr = dice.random() < 0.7
+        """Whether the cluster reports the ISR of each partition."""
+        self.out_of_sync: dict[Spot, set[int]] = defaultdict(set)
         """Partition → the brokers whose replicas are out of sync."""
         self.reads: dict[int, float] = defaultdict(lambda: 0.1)
-        """Broker → share of reads in what its disk carries."""
+        """Broker → share of reads in the I/O of its disk."""
         self.busy: set[str] = set()
         """Groups that have a finding already."""
 
@@ -139,13 +139,13 @@ class Cluster:
         return [spot for spot in self.groups[group] if self.leaders[spot] == broker]
 
     def rows(self, hour: datetime) -> Iterable[tuple[str, Row]]:
-        """The facts of an hour."""
+        """Topology rows of an hour."""
         at, place = {"hour": hour}, {"account": "1", "region": "r"}
         for broker in self.brokers:
             machine, volume = f"{self.name}-i{broker}", f"{self.name}-v{broker}"
             yield "inventory.volume_hourly", at | place | {"volume_id": volume, "instance_id": machine}
             yield "inventory.instance_hourly", at | place | {"instance_id": machine, "private_ip": f"ip-{machine}"}
-            output = {} if broker in self.silent and hour == JUDGED else {"broker_id": broker}
+            output = {} if broker in self.silent and hour == EVALUATED else {"broker_id": broker}
             known = {"cluster": self.name, "endpoint": f"b{broker}", "instance_id": machine}
             yield "metrics.broker_hourly", at | known | output
             share = self.reads[broker]
@@ -160,9 +160,9 @@ class Cluster:
             store = {"cluster": self.name, "topic": f"{app}-s-changelog", "application_id": app, "store": "s"}
             yield "metrics.state_store_hourly", at | store
         for spot, leader in self.leaders.items():
-            lacking = self.lacking.get(spot, set())
-            one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": 3 - len(lacking)}
-            missing = sorted(lacking) if self.tells_in_sync and lacking else None
+            out_of_sync = self.out_of_sync.get(spot, set())
+            one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": 3 - len(out_of_sync)}
+            missing = sorted(out_of_sync) if self.reports_isr and out_of_sync else None
             yield "metrics.partition_hourly", at | {"cluster": self.name, "missing_brokers": missing} | one
         for name, spots in self.groups.items():
             for spot, machine in spots.items():
@@ -172,7 +172,7 @@ class Cluster:
         for (topic, partition), holders in self.replicas.items():
             for broker in holders:
                 held[topic, broker]["bytes"][str(partition)] = 1
-                if broker in self.lacking.get((topic, partition), ()):
+                if broker in self.out_of_sync.get((topic, partition), ()):
                     held[topic, broker]["lags"][str(partition)] = 500
         for (topic, broker), known in held.items():
             one = {"topic": topic, "broker_id": broker, "log_dir": "/d"}
@@ -181,7 +181,7 @@ class Cluster:
 
 
 class World:
-    """Clusters, and what was done to them."""
+    """Clusters and the faults in them."""
 
     def __init__(self, dice: random.Random, clusters: list[Cluster] | None = None) -> None:
         self.dice = dice
@@ -190,7 +190,7 @@ class World:
         for number, cluster in enumerate(self.clusters):
             kinds = [self.disk, self.disk, self.cpu, self.values, self.memory, self.rogue, self.transaction]
             faults = dice.sample([*kinds, self.machine], 3)
-            faults.sort(key=lambda fault: fault not in (self.values, self.memory))  # while applications are well
+            faults.sort(key=lambda fault: fault not in (self.values, self.memory))  # while applications are healthy
             for n, fault in enumerate(faults):
                 fault(cluster, f"{cluster.name}/{n} {fault.__name__}")
             if number == 0 and len(self.clusters) > 1:
@@ -211,22 +211,21 @@ class World:
             self.symptoms.append(found)
 
     def calm(self, cluster: Cluster) -> int:
-        """A broker that nothing is the matter with."""
+        """A broker without any symptom of its own."""
         ill = {s.resource for s in self.symptoms if s.detector != "partitions_under_replicated"}
         return self.dice.choice(
             [b for b in cluster.brokers if not {cluster.volume(b), f"broker:{cluster.name}/{b}"} & ill]
         )
 
     def spread(self, cluster: Cluster, broker: int, since: int, incident: str) -> None:
-        """What a slow broker does: replicas on it fall behind or followers that fetch from it, and groups on what it
-        leads."""
+        """A slow broker: its replicas or its followers fall behind, and so do groups on partitions that it leads."""
         dice = self.dice
         follows = [(spot, broker) for spot, held in cluster.replicas.items() if broker in held[1:]]
         leads = [(spot, peer) for spot, held in cluster.replicas.items() if broker == held[0] for peer in held[1:]]
         if dice.random() < 0.6:
-            lost = follows if not cluster.tells_in_sync or dice.random() < 0.6 else leads
+            lost = follows if not cluster.reports_isr or dice.random() < 0.6 else leads
             self.lose(cluster, [one for one in lost if dice.random() < 0.95], since, incident)
-        spare = dice.uniform(0.05, 0.25)  # of the groups: what comes late is made up for at once
+        spare = dice.uniform(0.05, 0.25)  # spare capacity of the group: a delay is made up for at once
         for name in sorted(cluster.groups):
             led = cluster.led(name, broker)
             if not led or name in cluster.busy or dice.random() < spare:
@@ -234,20 +233,20 @@ class World:
             late = [spot for spot in led if dice.random() < 0.95] or led
             own = [spot for spot in sorted(cluster.groups[name]) if spot not in led]
             own = [dice.choice(own)] if own and len(cluster.groups[name]) > 6 and dice.random() < 0.04 else []
-            # One is slow for itself: where that is more than a fifth of all that is late, it may well be told alone.
+            # One partition is late for another reason. Above a fifth of all late ones, a finding of its own is right.
             also = [f"{cluster.name} itself {name}"] * (len(own) > 0.2 * len(late + own))
             self.late(cluster, name, since + dice.randint(0, 1), incident, sorted(late + own), also=also)
             if dice.random() < 0.1:
                 self.add("consumer_data_at_risk", cluster.group(name), "at_risk", since + 1, incident, also=also)
 
     def lose(self, cluster: Cluster, lost: list[tuple[Spot, int]], since: int, incident: str) -> None:
-        """Replicas fall out of sync: told of who has them, or of who leads them where the cluster doesn't say more."""
+        """Replicas leave the ISR. The finding is on their brokers, or on the leaders if the cluster reports no ISR."""
         output: set[int] = set()
         for spot, broker in lost:
-            if cluster.tells_in_sync or spot not in cluster.lacking:
-                cluster.lacking[spot].add(broker)
-                output.add(broker if cluster.tells_in_sync else cluster.leaders[spot])
-        reason = "missing" if cluster.tells_in_sync else "followers_missing"
+            if cluster.reports_isr or spot not in cluster.out_of_sync:
+                cluster.out_of_sync[spot].add(broker)
+                output.add(broker if cluster.reports_isr else cluster.leaders[spot])
+        reason = "missing" if cluster.reports_isr else "followers_missing"
         for broker in sorted(output):
             resource = f"broker:{cluster.name}/{broker}"
             self.add("partitions_under_replicated", resource, reason, since + self.dice.randint(0, 1), incident)
@@ -318,7 +317,7 @@ class World:
                 self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason="partition_stuck")
 
     def machine(self, cluster: Cluster, incident: str) -> None:
-        """The disk of a machine on which members of groups run."""
+        """A slow disk of a host on which members of groups run."""
         machine, since = self.dice.choice(cluster.machines), self.dice.randint(0, 2)
         volume = f"volume:1/r/{machine}-v"
         self.add("ebs_volume_starving", volume, "at_iops_limit", since, incident, is_root=True)
@@ -328,7 +327,7 @@ class World:
                 self.late(cluster, name, since + self.dice.randint(0, 1), incident, sorted(owned))
 
     def poison(self, cluster: Cluster) -> None:
-        """A record that can't be processed; its partition lies anywhere, on a sick broker as well."""
+        """A poison-pill record on any partition, possibly one of a slow broker."""
         free = [name for name in sorted(cluster.groups) if name not in cluster.busy and name.startswith("g")]
         if free:
             name = self.dice.choice(free)
@@ -338,7 +337,7 @@ class World:
             self.late(cluster, name, self.dice.randint(0, 2), label, [spot], reason=reason, is_root=True)
 
     def early(self, cluster: Cluster) -> None:
-        """A group that has been late for hours when the broker of its partitions falls ill."""
+        """A group that had lag for hours before the broker of its partitions becomes slow."""
         for name in sorted(cluster.groups):
             if name not in cluster.busy and name.startswith("g"):
                 spots = sorted(cluster.groups[name])[:3]
@@ -346,7 +345,7 @@ class World:
                 return
 
     def peak(self, cluster: Cluster) -> None:
-        """Many groups are late by themselves, each on some of its partitions."""
+        """Many groups lag for reasons of their own, each on some of its partitions."""
         for name in sorted(cluster.groups):
             if name not in cluster.busy and name.startswith("g") and self.dice.random() < 0.6:
                 spots = sorted(cluster.groups[name])
@@ -354,7 +353,7 @@ class World:
                 self.late(cluster, name, self.dice.randint(0, 2), f"{cluster.name} peak {name}", late, is_root=True)
 
     def elsewhere(self, cluster: Cluster) -> None:
-        """A group that is slow by itself on what healthy brokers lead."""
+        """A group that lags for its own reason on partitions of healthy brokers."""
         ill = {s.resource for s in self.symptoms}
         well = [b for b in cluster.brokers if cluster.volume(b) not in ill and f"broker:{cluster.name}/{b}" not in ill]
         for name in sorted(cluster.groups):
@@ -374,7 +373,7 @@ class World:
                 self.add("stream_threads_dead", resource, "some_dead", 1, label, is_root=True)
 
     def write(self, connection: sa.Connection, hour: int) -> None:
-        """Facts and findings of an hour."""
+        """Topology and findings of an hour."""
         at = _at(hour)
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
         insert_many(connection, (row for cluster in self.clusters for row in cluster.rows(at)))
@@ -405,7 +404,7 @@ class World:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """So many worlds, hour by hour, and one large one against the clock."""
+    """Several worlds hour by hour, and a large one for run time."""
     result = IncidentScore("incidents", 0, 0, 0, 0)
     dice = random.Random(scenario.seed)  # noqa: S311
     small = scenario.days < STANDARD.days
@@ -430,7 +429,9 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
     issue_of = {(row["detector"], row["resource"]): row["issue"] for row in rows}
     root_of = {row["issue"]: row["root"] for row in rows}
     output = [s for s in world.symptoms if (s.detector, s.resource) in issue_of]
-    filed = {issue_of[s.detector, s.resource] for s in output if not s.also}  # what follows from two may stand alone
+    filed = {
+        issue_of[s.detector, s.resource] for s in output if not s.also
+    }  # an effect of two incidents may be an issue of its own
     result.faults += len(world.symptoms)
     result.cases += HOURS
     result.resources += len(world.symptoms)
@@ -439,7 +440,7 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
     result.issues += len(filed)
     for one, other in combinations(output, 2):
         same = issue_of[one.detector, one.resource] == issue_of[other.detector, other.resource]
-        if one.also or other.also:  # it follows from two: either is right
+        if one.also or other.also:  # an effect of two incidents: either root is right
             if same and not {one.incident, *one.also} & {other.incident, *other.also}:
                 result.wrongly_together += 1
         elif same and one.incident == other.incident:
@@ -471,7 +472,7 @@ def _named(symptom: Symptom) -> str:
 
 
 def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
-    """How long causes and incidents of one hour take where there is very much of everything."""
+    """Run time of causes and incidents for one hour of a very large fleet."""
     _empty(warehouse)
     at, brokers, partitions = _at(0), 200, 100
     topics = MANY_PARTITIONS // partitions
@@ -504,7 +505,7 @@ def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
             connection, [("detect.detector_run", {"hour": at, "detector": d, "status": "evaluated"}) for d in DETECTORS]
         )
         for table in ("metrics.partition_hourly", "metrics.consumer_partition_hourly"):
-            connection.exec_driver_sql(f"analyze {table}")  # as a load of so many rows does
+            connection.exec_driver_sql(f"analyze {table}")  # as a load of this size does
     started = time.monotonic()
     find_causes(warehouse, DETECTORS, at)
     reconcile(warehouse, CONFIG, DETECTORS, at + HOUR)
@@ -512,14 +513,14 @@ def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
 
 
 def insert_many(connection: sa.Connection, rows: Iterable[tuple[str, Row]]) -> None:
-    """Rows by table; columns that must have a value and aren't named get a neutral one."""
+    """Inserts rows by table; NOT NULL columns that are not given get a neutral value."""
     by_table: dict[str, list[Row]] = defaultdict(list)
     for table, row in rows:
         by_table[table].append(row)
     for table, many in by_table.items():
         schema, relation = table.split(".")
         must = connection.execute(_MUST, {"schema": schema, "relation": relation}).all()
-        neutral = {name: NEUTRAL.get(kind, JUDGED.isoformat()) for name, kind in must}
+        neutral = {name: NEUTRAL.get(kind, EVALUATED.isoformat()) for name, kind in must}
         columns = ", ".join(neutral | dict.fromkeys(many[0]))
         for start in range(0, len(many), 50_000):
             text = json.dumps([neutral | row for row in many[start : start + 50_000]], default=str)
@@ -542,7 +543,7 @@ def _found(
 
 
 def _at(hour: int) -> datetime:
-    return JUDGED + timedelta(hours=hour - HOURS + 1)
+    return EVALUATED + timedelta(hours=hour - HOURS + 1)
 
 
 def _empty(warehouse: sa.Engine) -> None:

@@ -1,7 +1,7 @@
-"""Machines with at most one fault or decoy each: groups of Auto Scaling and single ones, by their checks and minutes.
+"""Instances with at most one fault or decoy each, in Auto Scaling groups or single: status checks, CPU, and memory.
 
-What EC2, Auto Scaling and CloudWatch tell goes through the app machines, from its sources on; the minutes of CPU and
-memory, which another app gathers, are written as that one leaves them.
+Responses of EC2, Auto Scaling, and CloudWatch pass through the app machines, from its sources on. Minutes of CPU and
+memory, which another app gathers, are written as that app writes them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from tests.simulator import credits, fleets, network
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
 from tests.simulator.frames import null_filled, rows_frame
-from tests.simulator.scenario import JUDGED, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, Scenario, Truth, Verdict
 from tests.simulator.score import Score, at_once, score
 
 RULE = "instance_unhealthy"
 ACCOUNT, REGION = "123456789013", "eu-west-1"
 PLACE = {"account": ACCOUNT, "region": REGION}
 MINUTES = 240
-"""Of CPU and memory, up to the end of the judged hour."""
-END = JUDGED + HOUR
+"""Minutes of CPU and memory, up to the end of the evaluated hour."""
+END = EVALUATED + HOUR
 _MINUTE = timedelta(minutes=1)
 BY_CHECK = (
     "an ELB system health check failure", "a user health-check", "an EC2 instance status checks failure",
@@ -60,12 +60,12 @@ class Machine:
     has_agent: bool = True
     is_detailed: bool = True
     iowait: float | None = None
-    """Of the judged hour, where a node exporter tells."""
+    """I/O wait of the evaluated hour as a ratio; None: no node exporter."""
     node_memory: tuple[float, float] | None = None
-    """Its mean of the hour before and of the judged one."""
+    """Means of the previous hour and of the evaluated one."""
     state: str = "running"
     failed: list[tuple[str, int, int]] = field(default_factory=list)
-    """Check, from and to which minute of the judged hour."""
+    """(status check, first minute, last minute) of the evaluated hour."""
     gone_at: datetime | None = None
     cause: str = ""
     is_spot: bool = False
@@ -75,7 +75,7 @@ class Machine:
 
 @dataclass
 class Group:
-    """Machines that stand for one another."""
+    """Interchangeable instances of an Auto Scaling group."""
 
     name: str
     kind: str
@@ -93,7 +93,7 @@ Make = fleets.Make[Group]
 
 
 def a_group(number: int, kind: str, chance: np.random.Generator) -> Group:
-    """Some that are well: CPU and memory breathe."""
+    """Healthy instances: CPU and memory vary."""
     name = f"group{number:04d}"
     is_scaling = chance.random() < 0.7
     machines = []
@@ -108,7 +108,7 @@ def a_group(number: int, kind: str, chance: np.random.Generator) -> Group:
 
 
 def runs_out(machine: Machine, chance: np.random.Generator, until: int = MINUTES, *, memory_first: bool = True) -> None:
-    """Memory climbs, then the CPU; or the other way round. It stays so until a minute."""
+    """Memory rises, then CPU, or the reverse; both stay high until a minute."""
     lead = int(chance.integers(8, 60))
     full = until - int(chance.integers(22, 50))
     memory_at, cpu_at = (full - lead, full) if memory_first else (full, full - lead)
@@ -124,7 +124,7 @@ def _rise(minutes: np.ndarray, at: int, until: int, to: float) -> None:
 
 
 def take_out(group: Group, message: str, *, hours_ago: float | None = None) -> Machine:
-    """Auto Scaling terminates its first; by default within the judged hour, of which the minutes are known."""
+    """Auto Scaling terminates the first instance, by default within the evaluated hour, whose minutes are known."""
     group.is_scaling = True
     machine = group.one
     back = timedelta(hours=hours_ago) if hours_ago else int(group.chance.integers(3, 50)) * _MINUTE
@@ -151,7 +151,7 @@ def out_of_memory_and_replaced(fleet: Fleet, group: Group) -> None:
 
 
 def killed_itself_for_memory(fleet: Fleet, group: Group) -> None:
-    """The kernel gave up; Auto Scaling only sees that it stopped."""
+    """A kernel panic; Auto Scaling only sees a stopped instance."""
     machine = take_out(group, ENDED)
     runs_out(machine, group.chance, _until(machine))
     fleet.fault(group, "out_of_memory")
@@ -169,7 +169,7 @@ def replaced_without_a_sign(fleet: Fleet, group: Group) -> None:
 
 
 def replaced_in_the_night(fleet: Fleet, group: Group) -> None:
-    """Hours ago: nobody has looked yet."""
+    """Failed hours ago and not fixed yet."""
     take_out(group, str(group.chance.choice(BY_CHECK)), hours_ago=float(group.chance.uniform(4.1, 23.5)))
     fleet.fault(group, "health_check_failed")
 
@@ -180,7 +180,7 @@ def runs_out_now(fleet: Fleet, group: Group) -> None:
 
 
 def runs_out_and_waits(fleet: Fleet, group: Group) -> None:
-    """As on some days before; but this time it waits for its pages."""
+    """Memory is full as on some previous days, but now with I/O wait for pages."""
     runs_out(group.one, group.chance)
     group.one.iowait, group.one.borne_hours = float(group.chance.uniform(0.03, 0.5)), 6
     group.one.node_memory = (90, 95)
@@ -243,12 +243,12 @@ def hung_and_came_back(fleet: Fleet, group: Group) -> None:
 
 
 def computes(fleet: Fleet, group: Group) -> None:
-    """All of its CPU, with room in its memory."""
+    """CPU at 100 %, with free memory."""
     _rise(group.one.cpu, int(group.chance.integers(30, 200)), MINUTES, 99)
 
 
 def computes_with_full_memory(fleet: Fleet, group: Group) -> None:
-    """Its memory is always full, and it waits for no disk."""
+    """Memory is always full, without waits for the disk."""
     group.one.memory[:] = group.chance.uniform(86, 95)
     group.one.iowait, group.one.node_memory = float(group.chance.uniform(0, 0.015)), (90, 90)
     _rise(group.one.cpu, int(group.chance.integers(30, 200)), MINUTES, 97)
@@ -288,7 +288,7 @@ def unchecked(fleet: Fleet, group: Group) -> None:
 
 
 def healthy(fleet: Fleet, group: Group) -> None:
-    """Nothing."""
+    """A healthy instance."""
 
 
 FAULTS: tuple[Make, ...] = (
@@ -329,10 +329,12 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
-    """Simulates, judges and scores: those that fail, and whose network or CPU starves, in one hour of the app."""
+    """Simulates, evaluates, and scores failing instances, networks, and CPU credits in one run of the app."""
     fleet, links, burstable = build(scenario), network.build(scenario), credits.build(scenario)
     with TemporaryDirectory() as folder:
-        bench.load("machines", app.transform(_sources(bench, fleet, links, burstable, Path(folder)), JUDGED, Config()))
+        bench.load(
+            "machines", app.transform(_sources(bench, fleet, links, burstable, Path(folder)), EVALUATED, Config())
+        )
     _remember(bench, fleet, links, burstable)
     return [
         _score(bench, RULE, "instance_group", fleet.truth),
@@ -342,10 +344,10 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
 
 
 def _score(bench: Bench, rule: str, key: str, truth: Truth) -> Score:
-    """Of its own fleet."""
+    """Verdicts on instances of this fleet only."""
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.message, row.reason, row.metrics, row.severity)
-        for row in bench.judge(rule)
+        Verdict(name, EVALUATED, row.status, row.message, row.reason, row.metrics, row.severity)
+        for row in bench.findings(rule)
         if row.resource.columns["account"] == ACCOUNT and (name := str(row.resource.columns[key])) in truth.decoys
     ]
     return score(rule, at_once(bench.detector(rule)), verdicts, truth)
@@ -354,19 +356,20 @@ def _score(bench: Bench, rule: str, key: str, truth: Truth) -> Score:
 def _sources(
     bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet, folder: Path
 ) -> dict[str, Any]:
-    """As `extract` gives them, for the judged hour."""
+    """Frames of the evaluated hour, as returned by `extract`."""
     every = [(group, machine) for group in fleet.resources for machine in group.machines]
     ec2 = rows_frame(
         bench.spark,
         [
-            PLACE | {"instance_id": m.name, "state": m.state, "is_spot": m.is_spot, "launched_at": JUDGED - 99 * HOUR,
+            PLACE | {"instance_id": m.name, "state": m.state, "is_spot": m.is_spot,
+                     "launched_at": EVALUATED - 99 * HOUR,
                      "tags": {"aws:autoscaling:groupName": g.name} if g.is_scaling else {"application": g.name},
                      "observed_at": END}
-            for g, m in every if m.gone_at is None or m.gone_at > JUDGED
+            for g, m in every if m.gone_at is None or m.gone_at > EVALUATED
         ] + network.instances(links, PLACE) + credits.instances(burstable, PLACE),
         Ec2Instances({}).schema(),
     )  # fmt: skip
-    in_hour = [_activity(g, m) for g, m in every if m.gone_at is not None and m.gone_at >= JUDGED]
+    in_hour = [_activity(g, m) for g, m in every if m.gone_at is not None and m.gone_at >= EVALUATED]
     points = null_filled(
         bench.spark, folder / "points",
         chain((row for _, m in every if m.is_checked for row in _checks(m)), network.points(links, PLACE),
@@ -395,7 +398,7 @@ def _checks(machine: Machine) -> Iterator[dict[str, Any]]:
     for check in app.CHECKS:
         name = check.column.removesuffix("_failed")
         for minute in range(60):
-            at = JUDGED + minute * _MINUTE
+            at = EVALUATED + minute * _MINUTE
             if machine.gone_at is None or at < machine.gone_at:
                 fails = any(kind == name and start <= minute < end for kind, start, end in machine.failed)
                 yield PLACE | {"resource_id": machine.name, "metric": check.column, "at": at, "period_seconds": 60,
@@ -403,29 +406,29 @@ def _checks(machine: Machine) -> Iterator[dict[str, Any]]:
 
 
 def _remember(bench: Bench, fleet: Fleet, links: network.Fleet, burstable: credits.Fleet) -> None:
-    """What other apps, and earlier hours, left."""
+    """Rows of other apps and of earlier hours."""
     every = [(group, machine) for group in fleet.resources for machine in group.machines]
     with bench.warehouse.begin() as connection:
         for day in range(-1, 12):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (JUDGED - timedelta(day)).date()})
+            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (EVALUATED - timedelta(day)).date()})
         copy(connection, "metrics.instance_network_hourly", network.past(links, PLACE))
         copy(connection, "metrics.instance_health_hourly", credits.past(burstable, PLACE))
         copy(connection, "metrics.instance_sample", *[_minutes(m) for _, m in every])
         past = [_activity(g, m) | {"hour": m.gone_at.replace(minute=0, second=0, microsecond=0)}
-                for g, m in every if m.gone_at is not None and m.gone_at < JUDGED]  # fmt: skip
+                for g, m in every if m.gone_at is not None and m.gone_at < EVALUATED]  # fmt: skip
         copy(connection, "metrics.scaling_activity_hourly", pd.DataFrame(past))
-        borne = [PLACE | {"hour": JUDGED - (24 + 9 * n) * HOUR, "instance_id": m.name, "minutes_expected": 60,
+        borne = [PLACE | {"hour": EVALUATED - (24 + 9 * n) * HOUR, "instance_id": m.name, "minutes_expected": 60,
                           "memory_used_max_percent": 92.0, "cpu_max_percent": 99.0}
                  for _, m in every for n in range(m.borne_hours)]  # fmt: skip
         copy(connection, "metrics.instance_hourly", pd.DataFrame(borne))
-        nodes = [{"hour": JUDGED - (1 - n) * HOUR, "cluster": "machines", "endpoint": f"http://{m.name}:9100/metrics",
+        nodes = [{"hour": EVALUATED - (1 - n) * HOUR, "cluster": "machines", "endpoint": f"http://{m.name}:9100/metrics",
                   "instance_id": m.name, "memory_used_mean_percent": m.node_memory[n], "iowait_ratio": m.iowait}
                  for _, m in every if m.node_memory for n in (0, 1)]  # fmt: skip
         copy(connection, "metrics.node_hourly", pd.DataFrame(nodes))
 
 
 def _minutes(machine: Machine) -> pd.DataFrame:
-    """CPU by five minutes without detailed monitoring; memory by an agent, every minute."""
+    """CPU per five minutes without detailed monitoring; memory by an agent, per minute."""
     at = pd.date_range(END - MINUTES * _MINUTE, periods=MINUTES, freq="min")
     five = np.arange(MINUTES) // 5
     means = np.bincount(five, machine.cpu) / 5

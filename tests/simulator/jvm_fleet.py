@@ -1,4 +1,4 @@
-"""Fleets that the app jvm_apps reads, each thing alone in a cluster of its name, and the one rule that judges them."""
+"""Fleets that the app jvm_apps reads, one resource per cluster of its name, and the detector that evaluates them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_apps.apps import jvm_apps
 from tests.simulator.bench import Bench
 from tests.simulator.fleets import Fleet, T
 from tests.simulator.frames import null_filled
-from tests.simulator.scenario import JUDGED, Verdict
+from tests.simulator.scenario import EVALUATED, Verdict
 from tests.simulator.score import Score, at_once, score
 
 
@@ -25,7 +25,7 @@ def evaluate(
     endpoints: Iterable[JmxEndpoint],
     readings: Callable[[T], Iterator[dict[str, Any]]],
 ) -> Score:
-    """Reads the judged hour, judges and scores."""
+    """Runs the app for the evaluated hour, evaluates, and scores."""
     clusters = [KafkaCluster(name=resource.name, bootstrap_servers="127.0.0.1:1") for resource in fleet.resources]
     config = Config(kafka=clusters, jmx=list(endpoints))
     with TemporaryDirectory() as folder:
@@ -37,10 +37,10 @@ def evaluate(
             "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
             "earlier_counters": bench.spark.createDataFrame([], earlier),
         }
-        bench.load("jvm_apps", jvm_apps.transform(sources, JUDGED, config))
+        bench.load("jvm_apps", jvm_apps.transform(sources, EVALUATED, config))
     verdicts = [
-        Verdict(name, JUDGED, row.status, row.message, metrics=row.metrics)
-        for row in bench.judge(rule)
+        Verdict(name, EVALUATED, row.status, row.message, metrics=row.metrics)
+        for row in bench.findings(rule)
         if (name := str(row.resource.columns["cluster"])) in fleet.truth.decoys
     ]
     return score(rule, at_once(bench.detector(rule)), verdicts, fleet.truth)

@@ -1,9 +1,9 @@
-"""Consumer groups on logs whose clocks, markers and commits are as in life: who lags, and who only looks so.
+"""Consumer groups on logs with realistic clocks, transaction markers, and commits: groups with lag, and decoys.
 
-A log is a row of offsets with two times each: when it was appended and what its producer's clock said. What can be read
-and what is a transaction's marker or aborted is known, so a reader's true lag is: the age of the first record that it
-could have and hasn't read. What the sources would say follows Kafka's own rules: an offset by time is the first whose
-timestamp isn't earlier (KIP-79), the time of an offset is where those answers pass it.
+A log is a sequence of offsets with two times each: append time and producer timestamp. Readable records, markers, and
+aborted records are known, and so is the true lag: the age of the first readable record that the group has not read.
+The rows of the sources follow Kafka's rules: an offset by time is the first whose timestamp is not earlier (KIP-79),
+and the time of an offset is where these responses pass it.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
 from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
 GROUP, PARTITIONS = "checkout", 3
 FIRST_HOUR, HOURS = 2, 16
-"""Hours of each timeline that are judged; the ones before are the logs' past."""
+"""Evaluated hours of each timeline; the hours before are the history of the logs."""
 READ_AFTER = timedelta(minutes=3)
 RECENT = timedelta(seconds=60)
 STANDS = timedelta(minutes=5)
 AHEAD = timedelta(minutes=50)
 AUTO_COMMIT = timedelta(seconds=5)
 WRITTEN_DOWN = timedelta(minutes=1)
-"""Of frequent commits only these are told to the product, and the last."""
-TOLD_AFTER = timedelta(minutes=20)
-"""A group that stands still must be told in the hour in which it has stood so long."""
+"""Resolution of the commits that the product reads: at most one per minute, and the last one."""
+DETECTED_AFTER = timedelta(minutes=20)
+"""The detector must fire in the hour in which a group has been stuck for so long."""
 HALVINGS = 5
-"""Steps of the search by time after which the source's budget is spent: what is left is some tens of minutes wide."""
+"""Bisection steps by time that fit the budget of the source; the remaining interval is some tens of minutes."""
 
 
 @dataclass
@@ -55,10 +55,10 @@ class Log:
     stamped: np.ndarray
     readable: np.ndarray
     kept: timedelta | None = None
-    """For how long it keeps records; none: for ever."""
+    """Retention; None: unlimited."""
 
     def start(self, moment: datetime) -> int:
-        """What retention has left begins here."""
+        """Log-start offset."""
         return self.end(moment - self.kept) if self.kept else 0
 
     def end(self, moment: datetime) -> int:
@@ -71,7 +71,7 @@ class Log:
         return max(int(later[0]), self.start(asked_at)) if len(later) else end
 
     def next_from(self, offset: int, asked_at: datetime) -> tuple[int, int, float]:
-        """First record that a committed reader gets from here on (-1: none), the end of 100, and when it came."""
+        """First record from here for a read_committed consumer (-1: none), end of 100 records, and its append time."""
         offset = max(offset, self.start(asked_at))
         got = offset + np.flatnonzero(self.readable[offset : self.end(asked_at)])[:RECORDS]
         if not len(got):
@@ -80,12 +80,11 @@ class Log:
         return int(got[0]), int(got[-1]) + 1, appended_ms(times_ms) / 1000
 
     def time_of(self, offset: int) -> float:
-        """Where the answers by time pass this offset."""
+        """Append time of an offset, by a search over ListOffsets by time."""
         return float(self.stamped[: offset + 1].max())
 
     def time_between(self, offset: int, asked_at: datetime) -> tuple[float, float, float]:
-        """What a search by time knows of an offset that has to end early: its guess, and the two ends between which it
-        lies."""
+        """Result of a search by time that ends early: the estimate and the two bounds of the time of an offset."""
         start = self.start(asked_at)
         low, high = (start, float(self.stamped[start])), (self.end(asked_at), _seconds(asked_at))
         for _ in range(HALVINGS):
@@ -100,18 +99,18 @@ class Log:
 
 @dataclass
 class Reader:
-    """How a group goes over a log: what it reads a second, and from which moments on."""
+    """How a group reads a log: records per second by time."""
 
     speed: list[tuple[datetime, float]]
-    """Records a second from a moment on; 0: it stands still."""
+    """Records per second from a time on; 0: the group is stuck."""
     rewinds: list[tuple[datetime, timedelta]] = field(default_factory=list)
-    """At a moment, back to what was appended so long before."""
+    """At a time, the offset is reset to the records appended so long before."""
     commit_every: timedelta = AUTO_COMMIT
     commits_last: bool = False
-    """The offset of the last record instead of the next."""
+    """Whether commits hold the offset of the last record instead of the next one."""
 
     def positions(self, log: Log, until: datetime) -> np.ndarray:
-        """The next offset it would read, at the end of each 5 seconds from START on."""
+        """Position of the reader (next offset) every 5 seconds from START on."""
         step = int(AUTO_COMMIT.total_seconds())
         ends = np.searchsorted(log.appended, np.arange(step, _seconds(until) + step, step), side="right")
         position, at = 0.0, []
@@ -134,24 +133,24 @@ class Timeline:
     logs: list[Log]
     readers: list[Reader]
     stopped_at: datetime | None = None
-    """From here on the group has no members."""
+    """Time from which on the group has no members."""
     assigned: bool = True
-    """Whether the group's members still have this topic."""
+    """Whether the topic is still assigned to members of the group."""
     committed_beyond: bool = False
     is_guessed: bool = False
-    """Whether times of records had to be guessed."""
+    """Whether record times had to be estimated."""
     paths: list[np.ndarray] = field(default_factory=list)
 
     def consumed(self, partition: int, moment: datetime) -> int:
-        """The next offset that the reader wants."""
+        """Position of the reader: the next offset to read."""
         n = int(_seconds(moment) // AUTO_COMMIT.total_seconds()) - 1
         return int(self.paths[partition][n]) if n >= 0 else 0
 
     def committed(self, partition: int, moment: datetime) -> tuple[int, datetime]:
-        """What is committed then, and when that was."""
+        """Committed offset at a time, and the time of that commit."""
         reader = self.readers[partition]
         every = reader.commit_every.total_seconds()
-        # A group that commits seldom doesn't do so on the hour.
+        # A group that commits rarely does not commit exactly on the hour.
         phase = 0.37 * every if reader.commit_every > AUTO_COMMIT else 0.0
         last = self.stopped_at if self.stopped_at and self.stopped_at < moment else moment
         at = START + timedelta(seconds=(_seconds(last) - phase) // every * every + phase)
@@ -165,11 +164,11 @@ class Fleet:
     truth: Truth = field(default_factory=Truth)
     timelines: dict[str, Timeline] = field(default_factory=dict)
     guessed: list[Fault] = field(default_factory=list)
-    """What can't be told, and isn't fine."""
+    """Faults that the offsets can neither prove nor rule out: `ok` is wrong, firing is not required."""
 
 
 class Builder:
-    """Adds one timeline after the other."""
+    """Adds timelines to a fleet."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.fleet = Fleet(scenario)
@@ -178,7 +177,7 @@ class Builder:
         self.until = START + (FIRST_HOUR + HOURS + 1) * HOUR
 
     def log(self, rate: float) -> Log:
-        """Even traffic; each record is stamped as it comes."""
+        """Steady traffic; the timestamp of each record is its append time."""
         count = int(rate * _seconds(self.until))
         appended = np.sort(self.draws.uniform(0, _seconds(self.until), count))
         return Log(appended, appended.copy(), np.ones(count, bool))
@@ -200,7 +199,7 @@ class Builder:
         return timeline
 
     def fault(self, kind: str, begins: datetime, seen: datetime, ends: datetime | None = None) -> None:
-        """What was added last must be told in the hour that `seen` lies in."""
+        """The detector must fire for the group added last, in the hour that contains `seen`."""
         name = list(self.fleet.timelines)[-1]
         until = ends or self.until
         hurts_from = start_of_hour(seen)
@@ -209,15 +208,15 @@ class Builder:
     # Faults
 
     def stopped(self, kind: str = "stopped", logs: list[Log] | None = None, **more: Any) -> Timeline:
-        """The application is gone."""
+        """The application has stopped."""
         at = self.moment()
         reader = Reader([(START, 1e6), (at, 0)], **more)
         timeline = self.add(kind, logs or self.logs(), reader, stopped_at=at)
-        self.fault(kind, at, at + max(TOLD_AFTER, 2 * reader.commit_every))
+        self.fault(kind, at, at + max(DETECTED_AFTER, 2 * reader.commit_every))
         return timeline
 
     def stopped_and_a_clock_ahead(self) -> None:
-        """As it stood still, one record came that was dated ahead: offsets by time end there."""
+        """While the group was stopped, one record with a future timestamp was appended: offsets by time end there."""
         timeline = self.stopped("stopped, and a clock ahead")
         at = timeline.stopped_at or START
         for log in timeline.logs:
@@ -235,14 +234,14 @@ class Builder:
         self.stopped("stopped, commits the last offset", commits_last=True)
 
     def uneven(self, rate: float) -> Log:
-        """Most of its records come in a few minutes of each ten, so that times don't follow from places."""
+        """Most records arrive in a few minutes of each ten, so times cannot be interpolated from offsets."""
         log = self.log(4 * rate)
         is_busy = log.appended % 600 < 120
         kept = is_busy | (self.draws.random(len(is_busy)) < 0.05)
         return Log(log.appended[kept], log.stamped[kept], log.readable[kept])
 
     def behind(self, kind: str, late: timedelta) -> tuple[datetime, datetime]:
-        """A group that comes to be so late and stays so, while times have to be guessed; from when, and since when."""
+        """A group whose lag grows to `late`, with estimated times. Returns when lag begins and reaches `late`."""
         at = self.moment(4, 7)
         logs = [self.uneven(self.chance.uniform(2, 6)) for _ in range(PARTITIONS)]
         timeline = self.add(kind, logs, Reader([(START, 1e6)]), is_guessed=True)
@@ -253,34 +252,34 @@ class Builder:
         return at, at + late
 
     def hours_behind_by_a_guess(self) -> None:
-        """So late that it is so by any guess."""
+        """So far behind that every estimate of the lag says so."""
         kind = "hours behind by a guess"
         at, _ = self.behind(kind, timedelta(minutes=self.chance.uniform(100, 150)))
-        self.fault(kind, at, at + TOLD_AFTER)
+        self.fault(kind, at, at + DETECTED_AFTER)
 
     def late_by_a_guess(self) -> None:
-        """As late as the guess is wide: it can't be said, and isn't fine."""
+        """As far behind as the estimate is wide: the lag is not provable, and `ok` is wrong."""
         at, since = self.behind("late by a guess", timedelta(minutes=self.chance.uniform(14, 25)))
         self.unclear(at - HOUR, self.until)
         name = list(self.fleet.timelines)[-1]
         self.fleet.guessed.append(Fault(name, "late by a guess", since, start_of_hour(since) + HOUR, self.until))
 
     def stopped_and_its_records_deleted(self) -> None:
-        """Retention goes on behind a group that has stopped: what it lacks begins where the log does."""
+        """Retention deletes unread records of a stopped group: its unread records begin at the log start offset."""
         logs = self.logs()
         for log in logs:
             log.kept = timedelta(hours=self.chance.uniform(2, 4))
         self.stopped("stopped, its records deleted", logs)
 
     def one_is_stuck(self) -> None:
-        """A record that takes for ever, on one partition."""
+        """A record whose processing never ends, on one partition."""
         at = self.moment()
         readers = [Reader([(START, 1e6), (at, 0)]), *[Reader([(START, 1e6)])] * (PARTITIONS - 1)]
         self.add("one partition stuck", self.logs(), readers)
-        self.fault("one partition stuck", at, at + TOLD_AFTER)
+        self.fault("one partition stuck", at, at + DETECTED_AFTER)
 
     def falls_behind(self) -> None:
-        """A release makes it slower than what comes."""
+        """After a release the group reads fewer records than are produced."""
         at, rate = self.moment(3, 7), self.chance.uniform(2, 8)
         share = self.chance.uniform(0.3, 0.75)
         self.add("falls behind", self.logs(rate), Reader([(START, 1e6), (at, rate * share)]))
@@ -289,7 +288,7 @@ class Builder:
         self.unclear(at, late)
 
     def falls_behind_on_event_time(self) -> None:
-        """Records are stamped with what they are about, up to two hours ago."""
+        """Record timestamps are event times, up to two hours ago."""
         at = self.moment(3, 6)
         logs = self.logs(6)
         self.stamp_with_events(logs)
@@ -302,7 +301,7 @@ class Builder:
             log.stamped = log.appended - self.draws.uniform(0, 7200, len(log.appended))
 
     def rewound_too_far(self) -> None:
-        """It will take hours."""
+        """A catch-up that will take hours."""
         at, rate = self.moment(9, 11), self.chance.uniform(2, 6)
         back = timedelta(hours=self.chance.uniform(5, 7))
         reader = Reader([(START, 1e6), (at, rate * self.chance.uniform(1.3, 1.8))], [(at, back)])
@@ -315,14 +314,14 @@ class Builder:
         self.add("healthy", self.logs(), Reader([(START, 1e6)]))
 
     def clock_ahead(self) -> None:
-        """One record is dated ahead, in a log whose group keeps up."""
+        """One record with a future timestamp, in a log whose group keeps up."""
         logs = self.logs()
         for log in logs:
             self.date_ahead(log, self.moment())
         self.add("clock ahead", logs, Reader([(START, 1e6)]))
 
     def ends_in_markers(self) -> None:
-        """Transactions: after the last one only its marker, or what was aborted, is left."""
+        """Transactions: only a marker, or aborted records, follow the last committed record."""
         aborted = self.chance.randint(0, 20)
         logs = []
         for _ in range(PARTITIONS):
@@ -333,31 +332,31 @@ class Builder:
             readable = np.concatenate([np.ones(kept.sum(), bool), np.zeros(len(tail), bool)])
             logs.append(Log(appended, appended.copy(), readable))
         timeline = self.add("ends in markers", logs, Reader([(START, 1e6)]))
-        # The reader stands behind the last record, which is before the marker.
+        # The reader's position is after the last record, which precedes the marker.
         for n, log in enumerate(logs):
             last = int(np.flatnonzero(log.readable)[-1]) + 1
             timeline.paths[n] = np.minimum(timeline.paths[n], last)
 
     def punctual_by_a_guess(self) -> None:
-        """Some minutes behind, as ever, for all that the guess is wide."""
+        """Always a few minutes behind, although the estimate is imprecise."""
         self.behind("punctual by a guess", timedelta(minutes=self.chance.uniform(2, 5)))
 
     def commits_seldom(self) -> None:
-        """A sink that commits with each file."""
+        """A sink that commits once per file."""
         every = timedelta(minutes=self.chance.randint(7, 20))
         self.add("commits seldom", self.logs(), Reader([(START, 1e6)], commit_every=every))
 
     def left_the_topic(self) -> None:
-        """The group lives and reads something else now; its offsets stay."""
+        """The group is active and reads another topic now; its old offsets remain."""
         at = self.moment(3, 6)
         self.add("left the topic", self.logs(), Reader([(START, 1e6), (at, 0)]), assigned=False, stopped_at=at)
 
     def commits_the_last(self) -> None:
-        """Of a quiet topic: there is always one left."""
+        """Commits of the last offset instead of the next, on a quiet topic: one record always seems unread."""
         self.add("commits the last offset", self.logs(0.003), Reader([(START, 1e6)], commits_last=True))
 
     def rewound_and_soon_back(self) -> None:
-        """A replay that is gone in minutes, and isn't yet when the hour ends."""
+        """A replay that takes minutes and is still running at the end of the hour."""
         at, rate = start_of_hour(self.moment(9, 11)) + timedelta(minutes=self.chance.randint(50, 57)), 5.0
         reader = Reader([(START, 1e6), (at, rate * 16)], [(at, timedelta(hours=self.chance.uniform(3, 5)))])
         self.add("rewound and soon back", self.logs(rate), reader)
@@ -368,11 +367,11 @@ class Builder:
         self.add("event time", logs, Reader([(START, 1e6)]))
 
     def quiet(self) -> None:
-        """A record every ten minutes, read at once."""
+        """One record every ten minutes, read at once."""
         self.add("quiet topic", self.logs(0.0017), Reader([(START, 1e6)]))
 
     def all_is_deleted(self) -> None:
-        """Nobody writes any more, nobody reads, and retention has taken all that was left: there is nothing to read."""
+        """No producers, no consumers, and retention has deleted all records: nothing is left to read."""
         at = self.moment(3, 4)
         logs = self.logs()
         for log in logs:
@@ -416,7 +415,7 @@ DECOYS: tuple[Callable[[Builder], object], ...] = (
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Each kind by turns."""
+    """Timelines of all kinds in rotation."""
     builder = Builder(scenario)
     kinds = (*scenario.some(FAULTS), *DECOYS)
     for turn in range(scenario.groups):
@@ -425,14 +424,14 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def cases(fleet: Fleet) -> list[Case]:
-    """Every hour of each timeline."""
+    """All evaluated hours of each timeline."""
     return [Case(name, START + (FIRST_HOUR + n) * HOUR) for name in fleet.timelines for n in range(HOURS)]
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
-    verdicts = judge(bench, fleet, cases(fleet))
+    verdicts = verdicts_of(bench, fleet, cases(fleet))
     result = score("lagging groups", bench.detector("consumer_group_lagging"), verdicts, fleet.truth)
     result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
     for verdict in verdicts:
@@ -443,17 +442,17 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     return result
 
 
-def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
-    """What the detector says of these hours."""
+def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
+    """Verdicts of the detector on these hours."""
     with TemporaryDirectory() as folder:
-        bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), JUDGED, Config()))
+        bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), EVALUATED, Config()))
     for table in ("metrics.consumer_partition_hourly", "metrics.consumer_group_hourly", "metrics.partition_hourly"):
         bench.remember(table, "cluster")
-    return [Verdict.of(row.resource.columns["cluster"], row) for row in bench.judge("consumer_group_lagging")]
+    return [Verdict.of(row.resource.columns["cluster"], row) for row in bench.findings("consumer_group_lagging")]
 
 
 def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
-    """Of forecasts for readers that are on their way back."""
+    """Relative errors of the forecasts for groups that are catching up."""
     for verdict in verdicts:
         output = verdict.metrics["catches_up_in_seconds"]
         timeline = fleet.timelines[verdict.resource_name]
@@ -466,7 +465,7 @@ def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:
                 yield abs(output - true) / true
 
 
-# What the sources say
+# Rows of the sources
 
 
 def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
@@ -495,14 +494,14 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
     }
     sources["known_commits"] = rows_frame(bench.spark, [], KNOWN_COMMITS)
     sources["known_ends"] = null_filled(bench.spark, folder / "ends", ends)
-    sources["positions"] = app.positions(sources, JUDGED)
+    sources["positions"] = app.positions(sources, EVALUATED)
     return sources
 
 
 def _topics(case: Case) -> list[dict[str, Any]]:
     partitions = [{"partition": p, "leader": 0, "replicas": [0], "isr": [0]} for p in range(PARTITIONS)]
     config = {"message.timestamp.type": {"value": "CreateTime", "source": "DEFAULT_CONFIG"}}
-    head = {"cluster": case.name, "configs": config, "observed_at": JUDGED + HOUR, "resource": case.name}
+    head = {"cluster": case.name, "configs": config, "observed_at": EVALUATED + HOUR, "resource": case.name}
     return [head | {"topic": topic, "partitions": partitions} for topic in ("events", "elsewhere")]
 
 
@@ -512,14 +511,14 @@ def _group(case: Case, timeline: Timeline) -> dict[str, Any]:
     member = {"member_id": "m-1", "client_id": "c-1", "host": "10.0.0.9", "assignment": {topic: [*range(PARTITIONS)]}}
     return {
         "cluster": case.name, "group_id": GROUP, "protocol": "classic", "state": "EMPTY" if is_gone else "STABLE",
-        "members": [] if is_gone else [member], "observed_at": JUDGED + HOUR, "resource": case.name,
+        "members": [] if is_gone else [member], "observed_at": EVALUATED + HOUR, "resource": case.name,
     }  # fmt: skip
 
 
 def _offsets(case: Case, timeline: Timeline, partition: int) -> list[dict[str, Any]]:
     end, read_at = case.hour + HOUR, case.hour + HOUR + READ_AFTER
     log = timeline.logs[partition]
-    clock = {"cluster": case.name, "as_of": JUDGED + HOUR, "read_at": JUDGED + HOUR + READ_AFTER}
+    clock = {"cluster": case.name, "as_of": EVALUATED + HOUR, "read_at": EVALUATED + HOUR + READ_AFTER}
     place = clock | {"topic": "events", "partition": partition}
     committed, _ = timeline.committed(partition, read_at)
     now = log.end(read_at)
@@ -539,14 +538,14 @@ def _offsets(case: Case, timeline: Timeline, partition: int) -> list[dict[str, A
 
 
 def _known_end(case: Case, log: Log, partition: int) -> dict[str, Any]:
-    """Where the log ended when the hour before was gathered."""
+    """End offset of the log when the previous hour was read."""
     seen = case.hour + READ_AFTER
     at = {"cluster": case.name, "topic": "events", "partition": partition}
     return at | {"log_end_offset": log.end(seen), "known_at": seen + case.shift}
 
 
 def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The commits that the offsets topic holds of the hour, and the time of the first uncommitted record."""
+    """Commits of the hour in `__consumer_offsets`, and the time of the first uncommitted record."""
     end, first = case.hour + HOUR, case.hour - app.LOOK_BACK
     place = {"cluster": case.name, "topic": "events", "partition": partition}
     said: dict[datetime, int] = {}

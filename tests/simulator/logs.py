@@ -1,4 +1,4 @@
-"""Logs of partitions by Kafka's own rules, hour by hour: segments, what retention takes, what ListOffsets answers."""
+"""Logs of partitions by hour, by Kafka's rules: segments, retention, and ListOffsets responses."""
 
 from __future__ import annotations
 
@@ -9,57 +9,57 @@ from typing import NamedTuple
 from tests.simulator.clusters import PAST
 
 KNOWN_HOURS = 21 * 24
-"""For so long the warehouse knows offsets."""
+"""Hours of offsets in the warehouse."""
 
 
 class Batch(NamedTuple):
-    """Records that come in together; hours are places in the arrays of hours."""
+    """Records appended together; hours are indices into the arrays of hours."""
 
     hour: int
     records: int
     date: float
-    """Their timestamp, as an hour."""
+    """Timestamp of the records, as an hour index."""
 
 
 class Known(NamedTuple):
-    """What a row of an hour says."""
+    """Offsets of a log in the row of an hour."""
 
     start: int
     end: int
     first: int
-    """The first record that is dated in the hour or later, else the end."""
+    """Offset of the first record with a timestamp in the hour or later, else the end offset."""
 
 
 @dataclass
 class _Segment:
     base: int
     opened: float
-    """The date of its first batch: one dated `segment` later begins another."""
+    """Timestamp of the first batch; a batch `segment` later rolls the segment."""
     newest: float
     records: int = 0
     dates: list[tuple[int, float]] = field(default_factory=list)
-    """Offset and date of each batch."""
+    """Offset and timestamp of each batch."""
 
 
 @dataclass
 class Log:
-    """A partition's log."""
+    """The log of a partition."""
 
     retention: int
     segment: int
     segment_records: int
     batches: list[Batch]
     stands_from: int | None = None
-    """From this hour on nothing is deleted."""
+    """From this hour on retention deletes nothing."""
     made_at: frozenset[int] = frozenset()
-    """Hours in which the topic was removed and made anew."""
+    """Hours in which the topic was deleted and recreated."""
     longer: int = 0
     longer_until: int = 0
-    """Before this hour its retention was longer."""
+    """Before this hour `retention.ms` was longer."""
 
     @cached_property
     def known(self) -> list[Known]:
-        """By hour."""
+        """Offsets by hour."""
         by_hour: list[list[Batch]] = [[] for _ in range(PAST + 1)]
         for batch in self.batches:
             by_hour[batch.hour].append(batch)
@@ -90,7 +90,7 @@ class Log:
         return end + batch.records
 
     def _delete(self, segments: list[_Segment], end: int, hour: int) -> None:
-        """Whole segments, from the oldest on; the active one as well, where another can take its place."""
+        """Deletes complete segments from the oldest on; the active one too, if another can replace it."""
         if self.stands_from is not None and hour >= self.stands_from:
             return
         retention = self.longer if hour < self.longer_until else self.retention

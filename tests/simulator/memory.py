@@ -1,8 +1,8 @@
-"""JVMs and Kafka Streams applications: heaps, RocksDB that grows to what it was given, and machines that run full.
+"""JVMs and Kafka Streams applications: heaps, RocksDB that grows to its configured size, and hosts out of memory.
 
-A process takes memory over hours: the heap expands towards -Xmx, block caches fill, write buffers come and go. A fault
-is a configuration (or a leak) under which the machine's memory can't hold it; the outage is the minute in which the sum
-on the machine exceeds it. What is judged is a process in an hour, with the others on its machine.
+Memory use grows over hours: the heap expands towards -Xmx, block caches fill, and write buffers vary. A fault is a
+configuration (or a leak) that exceeds the host's memory. The outage is the minute in which the sum on the host exceeds
+it. The unit of evaluation is a process in an hour, with the others on its host.
 """
 
 from __future__ import annotations
@@ -31,56 +31,55 @@ from spark_apps.apps import jvm_apps as app
 from spark_apps.sources.jmx import checked
 from spark_apps.sources.jmx_endpoint import Answer, Refused
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
 MIB, GIB = 2**20, 2**30
 CLUSTER, ACCOUNT, REGION = "shop", "123456789012", "eu-central-1"
 OS_BYTES = 0.35 * GIB
 HEAP_GROWS, CACHES_FILL = 18 * HOUR, 8 * HOUR
-"""Time constants: after one of them 63 % is reached."""
+"""Time constants of exponential growth: 63 % is reached after one of them."""
 SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
 KEPT_HOURS, CONTROL_HOURS, SAMPLES = 6, 4, 2
 READ_AFTER, READ_EVERY = timedelta(minutes=1), timedelta(seconds=5)
-"""When a run reads JMX, after the end of its hour, and how long it waits between two readings."""
+"""Delay of a run's first JMX read after the end of its hour, and time between two reads."""
 SEEN_BEFORE = READ_AFTER + (SAMPLES - 1) * READ_EVERY
-"""What begins by its last reading the run of the hour before sees already, and may say."""
+"""A fault that begins by the last read of a run is visible to the run of the previous hour, which may fire."""
 WORST_FIRST = ("firing", "unknown", "ok")
 
 
 class Store(NamedTuple):
-    """A state store as it is configured."""
+    """The configuration of a state store."""
 
     name: str
     kind: str
     partitions: int
     cache_bytes: float
-    """Block cache of one RocksDB instance; of all stores together where it is shared."""
+    """Block cache of one RocksDB instance, or of all stores together if it is shared."""
     shared: bool = False
     first_task: int = 0
     data_bytes: float = math.inf
-    """What one RocksDB instance has to cache, at the start."""
+    """Bytes that one RocksDB instance can cache, at the start."""
     data_per_hour: float = 0.0
-    """By which that grows."""
+    """Growth of these bytes per hour."""
 
     @property
     def instances(self) -> int:
         return self.partitions * SEGMENTS[self.kind]
 
     def data(self, hours: float) -> float:
-        """What one instance has in its files so many hours after the start; files of data without end are larger than
-        any cache."""
+        """Bytes in the files of one instance so many hours after the start; unlimited data exceeds any cache."""
         grown = self.data_bytes + self.data_per_hour * hours if self.data_per_hour else self.data_bytes
         return min(grown, 3 * self.cache_bytes)
 
     def cached(self, hours: float) -> float:
-        """What its block caches come to hold by then."""
+        """Bytes in its block caches by then."""
         return min(self.cache_bytes, self.data(hours)) * self.instances
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a process is configured and what lives in it."""
+    """The configuration of a process, with its live heap and stores."""
 
     xmx: float
     live: float
@@ -92,14 +91,14 @@ class Shape:
     threads: int = 60
     direct: float = 32 * MIB
     buffers_used: float = 0.9
-    """What of its write buffers is ever full at once."""
+    """Share of its write buffers that are full at the same time."""
 
     @property
     def caches(self) -> float:
         return self.caches_at(math.inf)
 
     def caches_at(self, hours: float) -> float:
-        """What its caches come to hold with the data that are there so many hours after the start."""
+        """Bytes in its caches, with the data of so many hours after the start."""
         own = sum(s.cached(hours) for s in self.stores if not s.shared)
         capacity = max((s.cache_bytes for s in self.stores if s.shared), default=0.0)
         data = sum(s.data(hours) * s.instances for s in self.stores if s.shared)
@@ -116,11 +115,11 @@ class Shape:
 
     @property
     def may_take(self) -> float:
-        """What it takes once everything has grown."""
+        """Memory use after all growth."""
         return self.xmx + self.rest + self.caches + self.buffers
 
     def resident(self, age: timedelta, hours: float) -> float:
-        """What it takes so long after its start, with the data that are there so many hours after that of all."""
+        """Memory use so long after its start, with the data of so many hours after the start of the simulation."""
         heap = self.live + (self.xmx - self.live) * _share(age, HEAP_GROWS)
         return (
             heap
@@ -136,28 +135,28 @@ def _share(age: timedelta, constant: timedelta) -> float:
 
 @dataclass
 class Process:
-    """One JVM over the days: since when it has had which shape, and when it was down or silent."""
+    """One JVM over the days: its configurations by time, and when it was down or did not respond."""
 
     name: str
     host: str
     shapes: list[tuple[datetime, Shape]]
-    """Each begins with a restart."""
+    """Configurations by start time; each begins with a restart."""
     container_bytes: int | None = None
     silent: tuple[datetime, datetime] | None = None
     speechless: tuple[datetime, datetime] | None = None
-    """Its agent answers, and each of its beans says NaN, or all but one."""
+    """Spans in which its agent responds with NaN for all MBeans, or for all but one."""
     verdicts: tuple[str, ...] = ()
-    """What it still tells then."""
+    """The metrics that it still exposes then."""
     leak_from: datetime | None = None
     leak_per_hour: float = 0.0
     application: str = ""
-    """Of several instances; the process alone otherwise."""
+    """Application of several instances; otherwise the process alone."""
     hides_stores: bool = False
-    """Its metrics are recorded at level INFO: none of RocksDB's."""
+    """Recording level INFO: no RocksDB metrics."""
 
     @property
     def unit(self) -> str:
-        """What a finding is about: the application, however many instances it has."""
+        """Resource of a finding: the application, with any number of instances."""
         return self.application or self.name
 
     def at(self, moment: datetime) -> tuple[datetime, Shape]:
@@ -173,7 +172,7 @@ class Process:
 
 @dataclass
 class Fleet:
-    """Machines with their processes."""
+    """Hosts with their processes."""
 
     scenario: Scenario
     truth: Truth = field(default_factory=Truth)
@@ -181,7 +180,7 @@ class Fleet:
     machines: dict[str, str] = field(default_factory=dict)
     """Instance type by instance."""
     hours: dict[str, set[datetime]] = field(default_factory=dict)
-    """To judge, by instance."""
+    """Hours to evaluate, by instance."""
 
     def on(self, host: str) -> list[Process]:
         return [process for process in self.processes.values() if process.host == host]
@@ -195,7 +194,7 @@ class Fleet:
 
 
 class _Builder:
-    """Adds one machine after the other."""
+    """Adds hosts to a fleet."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet, self.number = fleet, 0
@@ -213,7 +212,7 @@ class _Builder:
         return process
 
     def stores(self, total: float, *, windowed: float = 0.3) -> tuple[Store, ...]:
-        """Stores with RocksDB's defaults that may take about so much."""
+        """Stores with RocksDB's defaults that can use about so many bytes."""
         made: list[Store] = []
         each = 50 * MIB + 48 * MIB
         while total > each:
@@ -224,7 +223,7 @@ class _Builder:
         return tuple(made)
 
     def fitting(self, host: str, share: float) -> Shape:
-        """A process whose whole growth is this share of the machine."""
+        """A process whose final memory use is this share of the host's memory."""
         total = self.fleet.memory(host) * share
         heap = self.chance.uniform(0.35, 0.65) * total
         stores = self.stores(total - heap - 240 * MIB) if self.chance.random() < 0.75 else ()
@@ -241,7 +240,7 @@ class _Builder:
         self.fleet.hours[host] |= {first + n * HOUR for n in range(hours + 2)}
 
     def fault(self, process: Process, kind: str, begins: datetime, due: datetime | None = None) -> None:
-        """From `begins` on the machine can't hold it. The run reads JMX as it is then: the hour of it must say so."""
+        """From `begins` on the host's memory is exceeded: the detector must fire in the hour whose run reads it."""
         due = due or start_of_hour(begins)
         outage = self._outage(process.host, begins)
         for each in self.fleet.on(process.host):
@@ -252,7 +251,7 @@ class _Builder:
             self.near(process.host, due)
 
     def add_fault(self, fault: Fault) -> None:
-        """Of an application's instances the first to be told is the fault."""
+        """Adds a fault unless the application has one of this kind: its first instance counts."""
         if not any((f.resource_name, f.kind) == (fault.resource_name, fault.kind) for f in self.fleet.truth.faults):
             self.fleet.truth.faults.append(replace(fault, begins=fault.begins - SEEN_BEFORE))
 
@@ -267,7 +266,7 @@ class _Builder:
     # Faults
 
     def heap_raised(self) -> None:
-        """A deploy gives the heap most of the machine, RocksDB lives beside it."""
+        """A deploy gives most of the host's memory to the heap; RocksDB needs memory too."""
         host = self.machine()
         shape = self.fitting(host, 0.6)
         stores = self.stores(self.fleet.memory(host) * 0.35)
@@ -280,7 +279,7 @@ class _Builder:
         self.fault(process, "heap raised", begins)
 
     def partitions_arrive(self) -> None:
-        """Another instance died: its partitions come, each with its RocksDB."""
+        """Another instance died: its partitions are assigned here, each with its RocksDB instance."""
         host = self.machine()
         process = self.process(host, self.fitting(host, 0.55))
         old = process.shapes[0][1]
@@ -297,7 +296,7 @@ class _Builder:
         self.fault(process, "partitions arrive", begins)
 
     def neighbour_arrives(self) -> None:
-        """A second JVM on a machine that was right for one."""
+        """A second JVM on a host sized for one."""
         host = self.machine("m5.xlarge", "m5.2xlarge", "r5.xlarge")
         first = self.process(host, self.fitting(host, 0.65))
         begins = self.at()
@@ -306,7 +305,7 @@ class _Builder:
         self.fault(first, "neighbour arrives", begins)
 
     def container_too_small(self) -> None:
-        """The heap fits the container, RocksDB doesn't."""
+        """The heap fits into the container, RocksDB does not."""
         host = self.machine("m5.2xlarge")
         limit = self.chance.choice([3, 4, 6]) * GIB
         xmx = limit * 0.7
@@ -319,7 +318,7 @@ class _Builder:
         self.near(host, begins)
 
     def leaks(self) -> None:
-        """Native memory that no JMX shows fills the machine."""
+        """Native memory that JMX does not expose fills the host."""
         host = self.machine()
         process = self.process(host, self.fitting(host, 0.5))
         process.leak_from = self.at(72)
@@ -334,7 +333,7 @@ class _Builder:
         return sum(self.fleet.used_percent(host, hour + n * HOUR / 12) for n in range(12)) / 12
 
     def heap_fills(self) -> None:
-        """A release keeps nearly all of its heap alive: the collector runs and frees nothing."""
+        """After a release nearly the whole heap is live: GC frees nothing."""
         host = self.machine()
         process = self.process(host, self.fitting(host, 0.6))
         begins, old = self.at(), process.shapes[0][1]
@@ -342,19 +341,19 @@ class _Builder:
         self.fault(process, "heap fills", begins)
 
     def caches_of_its_own_size(self) -> None:
-        """A config setter gives each store a cache, larger than the default, and many of them."""
+        """A RocksDBConfigSetter gives each of many stores its own cache, larger than the default."""
         host = self.machine()
         process = self.process(host, self.fitting(host, 0.4))
         begins, old = self.at(), process.shapes[0][1]
         room = self.fleet.memory(host) * self.chance.uniform(1.0, 1.4) - old.may_take
         stores = [Store(f"wide-{n}", "key_value", 4, 160 * MIB) for n in range(math.ceil(room / (4 * 208 * MIB)))]
-        # All caches of one capacity are told apart by what they hold.
+        # Caches of equal capacity are distinguished by their contents.
         process.shapes.append((begins, replace(old, stores=tuple(s._replace(cache_bytes=160 * MIB) for s in stores),
                                                xmx=old.xmx + old.caches + old.buffers)))  # fmt: skip
         self.fault(process, "caches of its own size", begins)
 
     def buffers_beside_shared_cache(self) -> None:
-        """The cache is shared, but nobody bounds the write buffers of its many stores."""
+        """The cache is shared, but the write buffers of many stores are not bounded by it."""
         host = self.machine("m5.xlarge", "r5.xlarge", "m5.large")
         memory = self.fleet.memory(host)
         cache = 256 * MIB
@@ -368,7 +367,7 @@ class _Builder:
         self.fault(process, "write buffers beside a shared cache", begins)
 
     def containers_together(self) -> None:
-        """Each container fits its limit; their limits are more than the machine."""
+        """Each container fits its limit; the limits together exceed the host's memory."""
         processes = self.containers(3)
         begins = self.at()
         for late in self.containers(2, processes[0].host):
@@ -382,7 +381,7 @@ class _Builder:
         return [self.process(host, shape, container_bytes=int(limit)) for _ in range(count)]
 
     def death_of_one(self) -> None:
-        """Each instance fits; with the stores of a dead one it doesn't. A release brings the stores."""
+        """Each instance fits, but not with the stores of a dead one. A release adds the stores."""
         count = self.chance.choice([2, 3])
         processes = self.instances(count, {2: 0.46, 3: 0.52}[count])
         begins = self.at()
@@ -392,7 +391,7 @@ class _Builder:
             self.one_more_than_fits(process, "death of one", begins)
 
     def death_of_two(self) -> None:
-        """Four instances of which two lie on one machine: the others would take their stores."""
+        """Four instances, two of them on one host: the others would take over their stores."""
         first, second, third = self.instances(3, 0.24)
         wide = first.shapes[0][1]
         memory = self.fleet.memory(first.host)
@@ -415,10 +414,10 @@ class _Builder:
         self.near(process.host, begins)
 
     def instances(self, count: int, share: float, *, standby: bool = False, shared: bool = False) -> list[Process]:
-        """An application with its stores on so many machines of one type, each filled by them to this share."""
+        """An application with stores on so many hosts of one type, each filled to this share."""
         kind = self.chance.choice(["m5.large", "m5.xlarge", "r5.xlarge"])
         name = f"group-{len(self.fleet.machines)}"
-        hours: set[datetime] = set()  # judged together
+        hours: set[datetime] = set()  # evaluated together
         made = []
         for n in range(count):
             host = self.machine(kind)
@@ -434,11 +433,11 @@ class _Builder:
 
     @staticmethod
     def tasks(stores: tuple[Store, ...], part: int) -> tuple[Store, ...]:
-        """The tasks that instance number `part` has."""
+        """The tasks of instance number `part`."""
         return tuple(store._replace(first_task=part * store.partitions) for store in stores)
 
     def hides_its_stores(self) -> None:
-        """Streams at level INFO: no figure of RocksDB, which fills the machine all the same."""
+        """Recording level INFO: no RocksDB metrics, although RocksDB fills the host."""
         host = self.machine()
         memory = self.fleet.memory(host)
         process = self.process(host, self.fitting(host, 0.5), hides_stores=True)
@@ -454,7 +453,7 @@ class _Builder:
         self.fault(process, "hides its stores", moment, moment + HOUR)
 
     def leaves_no_room_for_the_system(self) -> None:
-        """All of it fits the machine, with nothing left for the kernel and its page cache."""
+        """Everything fits, but nothing is left for the kernel and its page cache."""
         host = self.machine("m5.large", "c5.xlarge")
         process = self.process(host, self.fitting(host, 0.6))
         begins, old = self.at(), process.shapes[0][1]
@@ -463,7 +462,7 @@ class _Builder:
         self.fault(process, "no room for the system", begins)
 
     def release_on_all(self) -> None:
-        """One release gives the heap most of each machine: one cause on many instances."""
+        """One release gives most of each host's memory to the heap: one cause on many instances."""
         processes = self.instances(self.chance.choice([4, 6]), 0.3)
         begins = self.at()
         for process in processes:
@@ -473,7 +472,7 @@ class _Builder:
             self.fault(process, "release on all instances", begins)
 
     def data_grow_into_their_caches(self) -> None:
-        """Caches that the machine could never hold have been empty since the start; now there are data for them."""
+        """Caches larger than the host's memory were empty since the start; now there is data for them."""
         host = self.machine()
         memory = self.fleet.memory(host)
         heap = memory * 0.35
@@ -490,7 +489,7 @@ class _Builder:
     # Decoys
 
     def caches_larger_than_their_data(self) -> None:
-        """What its stores may cache is more than the machine; what they have is little, and has been so for days."""
+        """The caches of its stores exceed the host's memory, but their data has been small for days."""
         host = self.machine()
         memory = self.fleet.memory(host)
         heap = memory * 0.35
@@ -501,7 +500,7 @@ class _Builder:
         self.small_data(process, "caches larger than their data")
 
     def small_data(self, process: Process, kind: str) -> None:
-        """On the first judged day nobody can know what they come to hold; restarts change nothing about it later."""
+        """On the first evaluated day the final size is unknown; later restarts do not change that."""
         self.fleet.truth.unclear.append((process.unit, START, START + 54 * HOUR))
         self.fleet.hours[process.host] |= {START + n * HOUR for n in range(24, self.fleet.scenario.days * 24, 5)}
         shape, moment = process.shapes[0][1], self.at()
@@ -509,7 +508,7 @@ class _Builder:
         self.decoy(process, kind, moment)
 
     def data_that_grow_slowly(self) -> None:
-        """They wouldn't fill their caches for months."""
+        """The data would not fill the caches for months."""
         host = self.machine()
         memory = self.fleet.memory(host)
         heap = memory * 0.35
@@ -523,7 +522,7 @@ class _Builder:
         self.small_data(process, "data that grow slowly")
 
     def shared_cache_larger_than_its_data(self) -> None:
-        """One cache larger than the machine, for stores that have hardly anything."""
+        """One cache larger than the host's memory, for stores with little data."""
         host = self.machine("m5.xlarge", "r5.xlarge")
         memory = self.fleet.memory(host)
         cache = memory * self.chance.uniform(0.7, 1.2)
@@ -534,12 +533,12 @@ class _Builder:
         self.small_data(self.process(host, shape), "shared cache larger than its data")
 
     def room_for_the_dead(self) -> None:
-        """When one of them dies the others hold its stores."""
+        """If one instance dies, the others can hold its stores."""
         count = self.chance.choice([2, 3, 4])
         self.group_decoy(self.instances(count, {2: 0.25, 3: 0.35, 4: 0.4}[count]), "room for the dead")
 
     def standbys(self) -> None:
-        """Both have everything: one as the task, the other as its standby."""
+        """Both hold all stores: one as active task, the other as standby."""
         self.group_decoy(self.instances(2, 0.5, standby=True), "standbys")
 
     def shared_cache_of_many(self) -> None:
@@ -565,7 +564,7 @@ class _Builder:
         self.decoy(self.process(host, Shape(xmx, xmx * self.chance.uniform(0.1, 0.8))), "large heap that fits")
 
     def shared_cache(self) -> None:
-        """Forty RocksDB instances on one cache, in use or full, write buffers charged to it or not."""
+        """Forty RocksDB instances on one cache, partly used or full, with write buffers charged to it or not."""
         host = self.machine("m5.xlarge", "r5.xlarge")
         inside = self.chance.random() < 0.5
         cache = self.chance.choice([256, 512, 1024]) * MIB
@@ -586,7 +585,7 @@ class _Builder:
         self.decoy(process, "restarting app", moment)
 
     def says_nan(self) -> None:
-        """An agent that answers without knowing: nothing is known of a process that fits, and nothing is fine."""
+        """An agent that responds with NaN: a process that fits is unknown, and not `ok`."""
         host = self.machine()
         process = self.process(host, self.fitting(host, self.chance.choice([0.5, 0.7])))
         moment = start_of_hour(self.at())
@@ -595,7 +594,7 @@ class _Builder:
         self.decoy(process, "says NaN", moment)
 
     def cold_caches(self) -> None:
-        """Just started, with caches of a size of its own that hold nothing yet."""
+        """Just started, with caches of a configured size that are still empty."""
         host = self.machine()
         total = self.fleet.memory(host)
         stores = tuple(Store(f"store-{n}", "key_value", 4, 24 * MIB) for n in range(int(total * 0.3 / (4 * 72 * MIB))))
@@ -656,7 +655,7 @@ DECOYS = (
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Machines until there are enough applications: half of them by turns a fault or a decoy."""
+    """Adds hosts until there are enough applications; half of them are faults and decoys in rotation."""
     fleet = Fleet(scenario)
     builder = _Builder(fleet)
     kinds = [kind for pair in zip_longest(scenario.some(FAULTS), DECOYS) for kind in pair if kind]
@@ -673,7 +672,7 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def cases(fleet: Fleet) -> list[Case]:
-    """Every process in the hours of its machine; a process that doesn't exist yet isn't configured yet."""
+    """Every process in the evaluated hours of its host, except before its first start."""
     last = fleet.scenario.end - HOUR
     return [
         Case(process.name, hour)
@@ -684,7 +683,7 @@ def cases(fleet: Fleet) -> list[Case]:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
     chosen = cases(fleet)
     config = _config(fleet, chosen)
@@ -696,7 +695,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
             "jmx": read.withColumns({"resource": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
             "earlier_counters": bench.spark.createDataFrame([], _EARLIER),
         }
-        frames = app.transform(sources, JUDGED, config)
+        frames = app.transform(sources, EVALUATED, config)
         frames["metrics.jvm_app_sample"] = frames["metrics.jvm_app_sample"].limit(0)
         bench.load("jvm_apps", frames)
     _load_machines(bench, fleet, chosen)
@@ -705,12 +704,12 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     name = "app_memory_heavy"
     rows = [
         Verdict.of(f"{row.metrics['app']}@{row.resource.columns['cluster'].rsplit('@', 1)[1]}", row)
-        for row in bench.judge(name)
+        for row in bench.findings(name)
     ]
     by_hour: dict[tuple[str, datetime], list[Verdict]] = {}
     for row in rows:
         by_hour.setdefault((row.resource_name, row.hour), []).append(row)
-    # An application is as badly off as the worst of its instances.
+    # The verdict of an application is that of its worst instance.
     verdicts = [min(each, key=lambda row: WORST_FIRST.index(row.status)) for each in by_hour.values()]
     result = score("memory-heavy applications", bench.detector(name), verdicts, fleet.truth)
     _check_claims(result, fleet, by_hour)
@@ -718,7 +717,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 
 
 def _check_claims(result: Score, fleet: Fleet, by_hour: dict[tuple[str, datetime], list[Verdict]]) -> None:
-    """One cause is one finding; and what can't be known isn't fine."""
+    """Claims: one cause gives one finding, and an unknown process is not `ok`."""
     instances = Counter(process.unit for process in fleet.processes.values())
     for process in fleet.processes.values():
         begins, ends = process.speechless or (START, START)
@@ -745,7 +744,7 @@ _EARLIER = "cluster string, endpoint string, metric string, labels string, at ti
 
 
 def _cluster(hour: datetime) -> str:
-    """Each hour of the fleet is a cluster of its own; what lives in it has the same name in all of them."""
+    """Each hour of the fleet is a separate cluster, with the same names in all of them."""
     return Case(CLUSTER, hour).name
 
 
@@ -773,12 +772,12 @@ def _config(fleet: Fleet, chosen: list[Case]) -> Config:
     clusters = [
         KafkaCluster(name=name, bootstrap_servers="127.0.0.1:1") for name in sorted({e.cluster for e in endpoints})
     ]
-    # Unchecked: it is one JVM, in the cluster of each hour.
+    # Not validated: it is one JVM in the cluster of each hour.
     return Config(kafka=clusters).model_copy(update={"jmx": endpoints})
 
 
 def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
-    """What Jolokia answers just after each hour's end, in the source's layout."""
+    """Jolokia's responses just after the end of each hour, in the source's layout."""
     rows: list[tuple[Any, ...]] = []
     for case in chosen:
         process = fleet.processes[case.resource_name]
@@ -797,7 +796,7 @@ def _readings(fleet: Fleet, chosen: list[Case]) -> pd.DataFrame:
                 )
                 for metric, labels, value in _jvm(fleet, process, at)
             ]
-            with suppress(Refused):  # the source calls it a gap
+            with suppress(Refused):  # a gap of the source
                 answer = checked(Answer(at + case.shift, since + case.shift, readings))
                 for metric, labels, value in answer.readings:
                     kind = "counter" if metric.endswith("_total") else "gauge"
@@ -813,7 +812,7 @@ def _jvm(fleet: Fleet, process: Process, at: datetime) -> Iterator[Reading]:
     age = at - since
     chance = random.Random(f"{process.name} {at}")  # noqa: S311 a simulation
     committed = shape.live + (shape.xmx - shape.live) * _share(age, HEAP_GROWS)
-    # Between two collections the young part fills.
+    # The young generation fills between two collections.
     used = shape.live + (committed - shape.live) * chance.random()
     eden = max(used - shape.live, 0.0)
     kind = INSTANCE_TYPES[fleet.machines[process.host]]
@@ -841,7 +840,7 @@ def _jvm(fleet: Fleet, process: Process, at: datetime) -> Iterator[Reading]:
 
 
 def _rocksdb(shape: Shape, age: timedelta, hours: float, chance: random.Random) -> Iterator[Reading]:
-    """The beans of all stores and tasks. A shared cache shows the same in each; own ones differ by some blocks."""
+    """MBeans of all stores and tasks. A shared cache has equal values in all; own caches differ by some blocks."""
     filled = min(_share(age, CACHES_FILL), 0.98)
     instances = sum(s.instances for s in shape.stores)
     full = shape.write_buffer * shape.write_buffers
@@ -878,13 +877,13 @@ def _rocksdb(shape: Shape, age: timedelta, hours: float, chance: random.Random) 
 
 
 def _load_machines(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
-    """Type and memory of the machines, as EC2 and the CloudWatch agent say them (the app of volumes reads those)."""
+    """Type and memory of the hosts from EC2 and the CloudWatch agent (the app ebs_volumes reads those)."""
     rows = []
     for host, hour in sorted({(fleet.processes[case.resource_name].host, case.hour) for case in chosen}):
         used = [fleet.used_percent(host, hour + n * HOUR / 12) for n in range(12)]
         rows.append(
             {
-                "hour": JUDGED,
+                "hour": EVALUATED,
                 "account": ACCOUNT,
                 "region": REGION,
                 "instance_id": Case(host, hour).name,

@@ -1,20 +1,20 @@
-"""Partitions that are moved between brokers, and throttles that stay behind; and what only looks so."""
+"""Partition reassignments, leftover throttles, and decoys."""
 
 from __future__ import annotations
 
 from tests.simulator.broker_kinds import slow
-from tests.simulator.cluster_fleet import DOWN, LACKING, MOVES, SLOW, UNEVEN, Fleet
+from tests.simulator.cluster_fleet import DOWN, MOVES, SLOW, UNDER_REPLICATED, UNEVEN, Fleet
 from tests.simulator.cluster_kinds import goes_down
 from tests.simulator.clusters import GIB, NOW, Cluster, Move
 
 RATE = "leader.replication.throttled.rate"
 SOURCE, TARGET, OTHER = 1, 4, 0
-"""Brokers of a cluster of five: the second partition of its first topic lies on 1 to 3."""
+"""Brokers of a cluster of five: the second partition of its first topic is on brokers 1 to 3."""
 MOVED = 1
 
 
 def moves(cluster: Cluster, hours: int, copies: float = 0.4, advances: bool = True) -> Move:
-    """A partition of the first topic gets a replica, since so many hours, at this share of what its brokers do."""
+    """A partition of the first topic gets a replica, for so many hours so far, at this share of its brokers' load."""
     topic = cluster.topics[0]
     size = int(cluster.chance.uniform(20, 400) * GIB)
     left = size * cluster.chance.uniform(0.3, 0.8)
@@ -26,12 +26,12 @@ def moves(cluster: Cluster, hours: int, copies: float = 0.4, advances: bool = Tr
     carried = sum(cluster.rates[f"{name}_total"] for name in ("bytes_in", "bytes_out", "replication_bytes_in"))
     for broker, name in ((SOURCE, "reassignment_bytes_out_total"), (TARGET, "reassignment_bytes_in_total")):
         cluster.rates[name][broker, since] = copies * carried[broker, since]
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     return move
 
 
 def throttled(cluster: Cluster, hours: int, rates: bool = True, topics: bool = True) -> None:
-    """A throttle that has been there for so long."""
+    """A throttle that is so many hours old."""
     cluster.throttled_hours = hours
     if rates:
         cluster.throttles = {broker: {RATE: "10485760"} for broker in range(cluster.brokers)}
@@ -53,12 +53,12 @@ def throttled_and_slow_all_the_same(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def move_leaves_replicas_behind(fleet: Fleet, cluster: Cluster) -> None:
-    """What else lies on the broker that gets replicas can't keep up."""
+    """Other replicas on the target broker cannot keep up."""
     moves(cluster, 2)
     cluster.drop_from_isr(TARGET, cluster.topics[1:])
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     fleet.fault(MOVES, cluster, None, "warning")
-    fleet.fault(LACKING, cluster, TARGET, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, TARGET, "warning")
     fleet.unclear(UNEVEN, cluster)
 
 
@@ -72,7 +72,7 @@ def moves_to_one_that_is_down(fleet: Fleet, cluster: Cluster) -> None:
     goes_down(cluster, TARGET)
     fleet.fault(MOVES, cluster, None, "warning")
     fleet.fault(DOWN, cluster, TARGET, "down")
-    fleet.fault(LACKING, cluster, TARGET, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, TARGET, "warning")
 
 
 def throttle_left_behind(fleet: Fleet, cluster: Cluster) -> None:
@@ -81,7 +81,7 @@ def throttle_left_behind(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def rates_left_behind(fleet: Fleet, cluster: Cluster) -> None:
-    """No topic names replicas: it slows nothing."""
+    """No topic lists throttled replicas, so the throttle has no effect."""
     throttled(cluster, 4, topics=False)
     fleet.fault(MOVES, cluster, None, "info")
 
@@ -101,21 +101,21 @@ def just_began_to_move(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def slow_elsewhere(fleet: Fleet, cluster: Cluster) -> None:
-    """A broker that doesn't take part is slow while others move."""
+    """A broker outside of the reassignment is slow meanwhile."""
     moves(cluster, 3)
     slow(cluster, OTHER, slice(NOW - 3, None), cluster.chance.uniform(2.5, 5), floor=20)
     fleet.unclear(SLOW, cluster, OTHER)
 
 
 def slow_beside_a_trickle(fleet: Fleet, cluster: Cluster) -> None:
-    """It takes part, and copies next to nothing: it is slow for another reason."""
+    """A broker of the reassignment copies almost nothing: it is slow for another reason."""
     moves(cluster, 3, copies=0.01)
     slow(cluster, SOURCE, slice(NOW - 3, None), cluster.chance.uniform(2.5, 5), floor=20)
     fleet.unclear(SLOW, cluster, SOURCE)
 
 
-def replicas_lacked_before(fleet: Fleet, cluster: Cluster) -> None:
-    """Other brokers' replicas are behind, which have nothing to do with the move."""
+def replicas_out_of_sync_before(fleet: Fleet, cluster: Cluster) -> None:
+    """Replicas of other brokers are out of sync, unrelated to the reassignment."""
     moves(cluster, 2)
     elsewhere = [t for t in cluster.topics[1:] if any(OTHER in r for r in t.replicas)]
     for topic in elsewhere:
@@ -123,9 +123,9 @@ def replicas_lacked_before(fleet: Fleet, cluster: Cluster) -> None:
             if OTHER in replicas and SOURCE not in replicas and TARGET not in replicas:
                 topic.isr[partition] = [r for r in topic.isr[partition] if r != OTHER]
                 topic.leaders[partition] = topic.isr[partition][0]
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     for broker in range(cluster.brokers):
-        fleet.unclear(LACKING, cluster, broker)
+        fleet.unclear(UNDER_REPLICATED, cluster, broker)
     fleet.unclear(UNEVEN, cluster)
 
 
@@ -133,14 +133,14 @@ def throttle_of_a_move_that_just_ended(fleet: Fleet, cluster: Cluster) -> None:
     throttled(cluster, 5)
     move = moves(cluster, 5)
     cluster.topics[0].replicas[MOVED].remove(TARGET)
-    cluster.tell_isr()
+    cluster.update_isr_gauges()
     move.ended = int(cluster.chance.integers(1, 3))
 
 
-def moves_untold(fleet: Fleet, cluster: Cluster) -> None:
-    """The right is missing: nobody knows whether something moves, or is throttled by whom."""
+def reassignments_not_readable(fleet: Fleet, cluster: Cluster) -> None:
+    """Without the ACL neither reassignments nor the owner of a throttle are known."""
     throttled(cluster, 5)
-    cluster.tells_moves = False
+    cluster.reports_reassignments = False
 
 
 FAULTS = (
@@ -158,8 +158,8 @@ DECOYS = (
     just_began_to_move,
     slow_elsewhere,
     slow_beside_a_trickle,
-    replicas_lacked_before,
+    replicas_out_of_sync_before,
     throttle_of_a_move_that_just_ended,
-    moves_untold,
+    reassignments_not_readable,
 )
 SIZES = dict.fromkeys((*FAULTS, *DECOYS), 5)

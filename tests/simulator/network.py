@@ -1,7 +1,7 @@
-"""Instances whose network is held back, bursts until it will be, or only looks so: what they want, minute by minute.
+"""Instances by minute of network demand: at the bandwidth limit, bursting, and decoys.
 
-What is wanted is cut down as EC2 does it: to the peak while there are credits, to the baseline when they are spent.
-Nothing tells how many there are; a burst lasts 5 to 60 minutes at the peak.
+Traffic is limited as EC2 does it: to the peak while there are burst credits, and to the baseline without. No metric
+exposes the credits; a burst at the peak lasts 5 to 60 minutes.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import pandas as pd
 from streamwarden.base.hours import HOUR
 
 from tests.simulator import fleets
-from tests.simulator.scenario import JUDGED, Scenario
+from tests.simulator.scenario import EVALUATED, Scenario
 
 RULE = "instance_network_starving"
 GIGABIT = 125e6
 TYPES = {"m5.large": (0.75, 10), "m5.xlarge": (1.25, 10), "r5.2xlarge": (2.5, 10), "m6i.large": (0.781, 12.5)}
 FLAT = {"m5.8xlarge": (10, 10), "r5.12xlarge": (12, 12)}
 MINUTES = 240
-"""Up to the end of the judged hour."""
+"""Minutes up to the end of the evaluated hour."""
 
 
 @dataclass
 class Link:
-    """One instance's network."""
+    """The network of one instance."""
 
     name: str
     kind: str
@@ -37,16 +37,16 @@ class Link:
     baseline: float
     peak: float
     wanted: dict[str, np.ndarray]
-    """Bytes a second by direction and minute."""
+    """Demand in bytes per second, by direction and minute."""
     credits: float
-    """Bytes beyond the baseline."""
+    """Burst credits, in bytes beyond the baseline."""
     is_detailed: bool
     days_alike: int = 0
     known: np.ndarray = field(default_factory=lambda: np.ones(MINUTES, dtype=bool))
-    tells_limits: bool = True
+    reports_network_limits: bool = True
 
     def carried(self, direction: str) -> np.ndarray:
-        """What comes of what is wanted."""
+        """Bytes per second that EC2 carries in this direction, by minute."""
         left, found = self.credits, np.empty(MINUTES)
         for minute, wanted in enumerate(self.wanted[direction]):
             most = self.peak if left > 0 else self.baseline * (1 + self.chance.normal(0, 0.004))
@@ -60,7 +60,7 @@ Make = fleets.Make[Link]
 
 
 def a_link(number: int, kind: str, chance: np.random.Generator) -> Link:
-    """One that does a part of what it may."""
+    """A link below its baseline."""
     types = FLAT if kind in WITHOUT_BURST else TYPES
     instance_type = str(chance.choice(list(types)))
     baseline, peak = (GIGABIT * metric for metric in types[instance_type])
@@ -68,14 +68,14 @@ def a_link(number: int, kind: str, chance: np.random.Generator) -> Link:
     for direction in ("in", "out"):
         level = baseline * chance.uniform(0.1, 0.6)
         wanted[direction] = level * (1 + 0.1 * np.sin(np.arange(MINUTES) / 30) + chance.normal(0, 0.05, MINUTES))
-    # A day's credits are full before: so many minutes at the peak.
+    # Credits are full a day before: so many minutes at the peak.
     credits = (peak - baseline) * 60 * chance.uniform(8, 55)
     is_detailed = bool(chance.random() < 0.5)
     return Link(f"i-link{number:04d}", kind, chance, instance_type, baseline, peak, wanted, credits, is_detailed)
 
 
 def _surge(link: Link, begins: int, ends: int, of_baseline: tuple[float, float]) -> None:
-    """Wants so much in a direction."""
+    """Sets the demand in one direction."""
     direction = str(link.chance.choice(["in", "out"]))
     level = link.baseline * link.chance.uniform(*of_baseline)
     link.wanted[direction][begins:ends] = level * (1 + link.chance.normal(0, 0.03, ends - begins))
@@ -85,7 +85,7 @@ def _surge(link: Link, begins: int, ends: int, of_baseline: tuple[float, float])
 
 
 def held_back(fleet: Fleet, link: Link) -> None:
-    """It burst for a while, within this hour or the last; since then it gets what the type sustains."""
+    """The link burst in this hour or the previous one; since then it is limited to the baseline."""
     spent_at = int(link.chance.integers(150, 218))
     burst = int(link.chance.integers(10, 50))
     _surge(link, spent_at - burst, MINUTES, (2.0, 4.0))
@@ -100,7 +100,7 @@ def held_back_for_hours(fleet: Fleet, link: Link) -> None:
 
 
 def _beyond(link: Link, begins: int, ends: int) -> float:
-    """Credits that end just then."""
+    """Credits that end at the end of the hour."""
     surplus = {
         name: np.clip(wanted - link.baseline, 0, None)[begins:ends].sum() for name, wanted in link.wanted.items()
     }
@@ -115,7 +115,7 @@ def bursts(fleet: Fleet, link: Link) -> None:
 
 
 def bursts_longer_than_ever(fleet: Fleet, link: Link) -> None:
-    """A habit of two days only."""
+    """Bursts as on the two previous days only."""
     bursts(fleet, link)
     link.days_alike = 2
 
@@ -155,13 +155,13 @@ def bursts_each_day(fleet: Fleet, link: Link) -> None:
 
 
 def steady_at_the_baseline(fleet: Fleet, link: Link) -> None:
-    """All it wants is as much as the type sustains."""
+    """The demand equals the baseline."""
     direction = str(link.chance.choice(["in", "out"]))
     link.wanted[direction] = link.baseline * (0.98 + link.chance.normal(0, 0.008, MINUTES))
 
 
 def sways_about_the_baseline(fleet: Fleet, link: Link) -> None:
-    """Now above, now below, some minutes each: it earns what it spends."""
+    """Alternately above and below the baseline, some minutes each: credits earned equal credits spent."""
     direction = str(link.chance.choice(["in", "out"]))
     link.wanted[direction] = link.baseline * (0.9 + 0.4 * np.sin(np.arange(MINUTES) / 2.5))
     link.credits = np.inf
@@ -171,9 +171,9 @@ def high_without_burst(fleet: Fleet, link: Link) -> None:
     link.wanted["out"] *= 0.85 * link.baseline / link.wanted["out"].max()
 
 
-def limits_untold(fleet: Fleet, link: Link) -> None:
+def network_limits_unknown(fleet: Fleet, link: Link) -> None:
     bursts(Fleet(), link)
-    link.tells_limits = False
+    link.reports_network_limits = False
 
 
 def minutes_lost(fleet: Fleet, link: Link) -> None:
@@ -182,7 +182,7 @@ def minutes_lost(fleet: Fleet, link: Link) -> None:
 
 
 def healthy(fleet: Fleet, link: Link) -> None:
-    """Nothing."""
+    """A healthy link."""
 
 
 FAULTS: tuple[Make, ...] = (
@@ -190,7 +190,7 @@ FAULTS: tuple[Make, ...] = (
 )  # fmt: skip
 DECOYS: tuple[Make, ...] = (
     peaks_shortly, burst_is_over, bursts_each_day, steady_at_the_baseline, sways_about_the_baseline, high_without_burst,
-    limits_untold, minutes_lost, healthy,
+    network_limits_unknown, minutes_lost, healthy,
 )  # fmt: skip
 WITHOUT_BURST = {fleets.kind_of(make) for make in (at_its_limit_without_burst, high_without_burst)}
 
@@ -200,34 +200,34 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def instances(fleet: Fleet, place: dict[str, str]) -> list[dict[str, Any]]:
-    """As EC2 tells them."""
+    """Rows of EC2."""
     return [
         place | {
             "instance_id": link.name, "instance_type": link.instance_type, "state": "running", "is_spot": False,
-            "launched_at": JUDGED - 999 * HOUR, "tags": {}, "observed_at": JUDGED + HOUR,
-            "network_baseline_bytes_per_second": link.baseline if link.tells_limits else None,
-            "network_peak_bytes_per_second": link.peak if link.tells_limits else None,
+            "launched_at": EVALUATED - 999 * HOUR, "tags": {}, "observed_at": EVALUATED + HOUR,
+            "network_baseline_bytes_per_second": link.baseline if link.reports_network_limits else None,
+            "network_peak_bytes_per_second": link.peak if link.reports_network_limits else None,
         }
         for link in fleet.resources
     ]  # fmt: skip
 
 
 def points(fleet: Fleet, place: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """As CloudWatch tells the judged hour."""
+    """CloudWatch data points of the evaluated hour."""
     for link in fleet.resources:
         for direction in ("in", "out"):
             carried = 60 * link.carried(direction)
             step = 1 if link.is_detailed else 5
             for minute in range(MINUTES - 60, MINUTES, step):
                 if link.known[minute]:
-                    at = JUDGED + (minute - MINUTES + 60) * timedelta(minutes=1)
+                    at = EVALUATED + (minute - MINUTES + 60) * timedelta(minutes=1)
                     value = float(carried[minute : minute + step].sum())
                     yield place | {"resource_id": link.name, "metric": f"{direction}_bytes", "at": at,
                                    "period_seconds": 60, "value": value}  # fmt: skip
 
 
 def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
-    """The hours before, as far as the rule reads them."""
+    """Rows of the previous hours that the detector reads."""
     rows = []
     for link in fleet.resources:
         for direction in ("in", "out"):
@@ -238,9 +238,9 @@ def past(fleet: Fleet, place: dict[str, str]) -> pd.DataFrame:
             }  # fmt: skip
             for back in (1, 2, 3):
                 hour = carried[MINUTES - 60 * (back + 1) : MINUTES - 60 * back]
-                rows.append(head | {"hour": JUDGED - back * HOUR} | _facts(link, hour))
+                rows.append(head | {"hour": EVALUATED - back * HOUR} | _facts(link, hour))
             for day in range(1, link.days_alike + 1):
-                rows.append(head | {"hour": JUDGED - 24 * day * HOUR} | _facts(link, carried[-60:]))
+                rows.append(head | {"hour": EVALUATED - 24 * day * HOUR} | _facts(link, carried[-60:]))
     return pd.DataFrame(rows)
 
 

@@ -1,10 +1,10 @@
-"""A week of news: faults come and go in the same clusters, hour after hour, and figures never stand still. Is anybody
-told the same news twice?
+"""A week of notifications: faults start and end in the same clusters, and metrics change every hour. Is any
+notification sent twice?
 
 Faults are those of `incidents`; here their symptoms also end, each in its own hour, get worse and better, turn into
-another case of the same rule, flicker, or can't be judged for an hour. Causes, incidents and what is sent are the
-product's; the tracker counts. An issue may be told once in an hour, and only when it opened, closed, or its cause, its
-severity, what is in it or what its findings say has become something else.
+another reason of the same detector, flap, or are not evaluated for an hour. The product computes causes, incidents, and
+notifications; the tracker counts them. An issue may get one notification per hour, and only if it was created or
+resolved, or its cause, its severity, its findings, or their reasons changed.
 """
 
 from __future__ import annotations
@@ -31,36 +31,41 @@ from tests.simulator.score import Goal, Score
 
 WEEK, SMALL_WEEK = 168, 36
 STRETCH = 12
-"""Hours from the faults of one stretch to those of the next; the last of a stretch are quiet, or nearly."""
+"""Hours between the faults of one stretch and the next; the last ones of a stretch are quiet, or nearly."""
 EvaluatedRow = tuple[str, str]
-"""Severity and because of a symptom in an hour; a because of nothing: it can't be judged."""
+"""Severity and reason of a symptom in an hour; without a reason it is unknown."""
 Shape = tuple[str, str | None, frozenset[str], frozenset[tuple[str, str]]]
-"""An issue in an hour: severity, root, what is in it, what its findings say."""
+"""An issue in an hour: severity, root, findings, and their reasons."""
 
 
 @dataclass
 class NotificationsScore(Score):
-    """Notifications by issue against what became something else."""
+    """Notifications per issue compared with its changes."""
 
     issues: int = 0
     output: int = 0
     allowed: int = 0
-    told_too_often: int = 0
-    told_twice: int = 0
+    sent_too_often: int = 0
+    sent_twice: int = 0
 
     @property
     def goals(self) -> list[Goal]:
         of = f"{self.output} notifications, {self.allowed} changes"
         return [
             Goal(f"notifications ÷ changes, of {of}", self.output / max(self.allowed, 1), 1, at_most=True),
-            Goal(f"hours with more news than changes, of {self.issues} issues", self.told_too_often, 0, at_most=True),
-            Goal("the same said twice of an issue", self.told_twice, 0, at_most=True),
+            Goal(
+                f"hours with more notifications than changes, of {self.issues} issues",
+                self.sent_too_often,
+                0,
+                at_most=True,
+            ),
+            Goal("identical notifications of an issue", self.sent_twice, 0, at_most=True),
         ]
 
 
 @dataclass
 class Tracker(MemorySink):
-    """Counts what each issue was told, and what was said twice."""
+    """Counts the notifications of each issue, and lists those sent twice."""
 
     output: Counter[str] = field(default_factory=Counter)
     twice: list[str] = field(default_factory=list)
@@ -68,14 +73,14 @@ class Tracker(MemorySink):
 
     def create(self, issue_draft: Any) -> Any:
         issue = super().create(issue_draft)
-        self._hear(issue.key, "create", issue_draft)
+        self._record(issue.key, "create", issue_draft)
         return issue
 
     def update(self, update: Any) -> None:
         super().update(update)
-        self._hear(update.key, update.action, update)
+        self._record(update.key, update.action, update)
 
-    def _hear(self, key: str, action: str, what: Any) -> None:
+    def _record(self, key: str, action: str, what: Any) -> None:
         finding = what.notification.finding
         said = (
             action,
@@ -91,13 +96,13 @@ class Tracker(MemorySink):
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """A week, or a day and a half of a small fleet."""
+    """Scores a week, or a day and a half of a small fleet."""
     small = scenario.days < STANDARD.days
     return week(bench.warehouse, random.Random(scenario.seed), SMALL_WEEK if small else WEEK, 1 if small else 2)  # noqa: S311
 
 
 def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -> NotificationsScore:
-    """Judges so many hours in order and tells of them; scores what was told."""
+    """Evaluates the hours in order and delivers their notifications; scores what was delivered."""
     result = NotificationsScore("news", hours, clusters, 0, 0)
     _empty(warehouse)
     sink, before, notified_before = Tracker(), dict[str, Shape](), Counter[str]()
@@ -118,20 +123,20 @@ def week(warehouse: sa.Engine, dice: random.Random, hours: int, clusters: int) -
                 is_changed = now.get(key) != before.get(key)
                 result.allowed += is_changed
                 if (times := sink.output[key] - notified_before[key]) > is_changed:
-                    result.told_too_often += 1
-                    what = "changed" if is_changed else "is as it was"
+                    result.sent_too_often += 1
+                    what = "changed" if is_changed else "unchanged"
                     result.wrong.append(
-                        f"{sink.issue_drafts[int(key)].title}: told {times} times in hour {hour}, and {what}"
+                        f"{sink.issue_drafts[int(key)].title}: {times} notifications in hour {hour}, issue {what}"
                     )
             before, notified_before = now, sink.output.copy()
     result.issues, result.output = len(sink.output), sink.output.total()
-    result.told_twice = len(sink.twice)
-    result.wrong += [f"said twice: {line}" for line in sink.twice]
+    result.sent_twice = len(sink.twice)
+    result.wrong += [f"sent twice: {line}" for line in sink.twice]
     return result
 
 
 def _course(dice: random.Random, symptom: Symptom) -> dict[int, EvaluatedRow]:
-    """What a symptom is in each hour of its stretch in which it isn't well."""
+    """States of a symptom by hour of its stretch, without the hours in which it is ok."""
     begins = max(symptom.begins, 0)
     ends = begins + dice.choice([1, 2, 3, 4, 5, 6, 8, STRETCH])
     firing = [name for name, case in DETECTORS[symptom.detector].verdicts.items() if case.status == "firing"]
@@ -168,12 +173,12 @@ def _write(
             one = replace(one, status="unknown", severity=None)
         found[one.detector, one.resource.key] = one
     store_findings(connection, list(found.values()), at, datetime.now(UTC))
-    judged = {"hour": at, "status": "evaluated", "firing": 0}
-    insert_many(connection, (("detect.detector_run", judged | {"detector": detector}) for detector in DETECTORS))
+    run = {"hour": at, "status": "evaluated", "firing": 0}
+    insert_many(connection, (("detect.detector_run", run | {"detector": detector}) for detector in DETECTORS))
 
 
 def _well(world: World) -> Iterator[Finding]:
-    """All that could fall ill, as if it were well."""
+    """Findings with status ok for all resources that can have a symptom."""
     for cluster in world.clusters:
         for name in cluster.groups:
             for detector in ("consumer_group_lagging", "consumer_data_at_risk"):
@@ -194,7 +199,7 @@ def _well(world: World) -> Iterator[Finding]:
 
 
 def _shapes(warehouse: sa.Engine) -> dict[str, Shape]:
-    """The open issues by their key in the tracker."""
+    """Open issues by their key in the tracker."""
     with warehouse.connect() as connection:
         rows = connection.execute(_ISSUES).all()
     return {key: (severity, root, frozenset(members), frozenset(zip(members, verdicts, strict=True)))

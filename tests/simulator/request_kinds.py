@@ -1,16 +1,25 @@
-"""How many produce requests brokers get, and how busy they are with them; and what only looks so."""
+"""Produce request rates of brokers and their utilization, and decoys."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tests.simulator.cluster_fleet import DOWN, LACKING, REQUESTS, Fleet, a_broker, few_requests, requests_to, since
+from tests.simulator.cluster_fleet import (
+    DOWN,
+    REQUESTS,
+    UNDER_REPLICATED,
+    Fleet,
+    a_broker,
+    few_requests,
+    requests_to,
+    since,
+)
 from tests.simulator.cluster_kinds import goes_down
 from tests.simulator.clusters import NOW, PAST, Cluster
 
 
 def strain(cluster: Cluster, broker: int, hours: slice | np.ndarray) -> None:
-    """Its processors or its request handlers are at their limit."""
+    """Saturates the broker's CPUs or its request handlers."""
     if cluster.chance.random() < 0.3:
         cluster.rates["cpu_seconds_total"][broker, hours] = 8 * cluster.chance.uniform(0.85, 0.97)
     else:
@@ -18,13 +27,13 @@ def strain(cluster: Cluster, broker: int, hours: slice | np.ndarray) -> None:
 
 
 def by_day(cluster: Cluster, least: float, most: float) -> np.ndarray:
-    """Between these, with the peak in the judged hour."""
+    """A rate between these, with the peak in the evaluated hour."""
     wave = np.cos(2 * np.pi * (np.arange(PAST + 1) - NOW) / 24)
     return least + (most - least) * (1 + wave) / 2
 
 
 def too_many_for_days(fleet: Fleet, cluster: Cluster) -> None:
-    """As always: the broker has had more than it bears for as long as it is known."""
+    """Above capacity for the whole history of the broker."""
     broker, hours = a_broker(cluster), since(cluster, 12, PAST)
     requests_to(cluster, broker, cluster.chance.uniform(4500, 9000), hours)
     strain(cluster, broker, hours)
@@ -32,7 +41,7 @@ def too_many_for_days(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def too_many_since_a_release(fleet: Fleet, cluster: Cluster) -> None:
-    """Its producers don't wait for full batches any more."""
+    """Producers no longer wait for full batches (lower linger.ms)."""
     few_requests(cluster)
     broker, hours = a_broker(cluster), since(cluster, 3, 8)
     requests_to(cluster, broker, cluster.chance.uniform(4500, 9000), hours)
@@ -41,7 +50,7 @@ def too_many_since_a_release(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def beyond_a_knee_of_its_own(fleet: Fleet, cluster: Cluster) -> None:
-    """A small machine: each day producers wait at the peak, and now it doesn't end."""
+    """A small instance: producers wait at each daily peak, and now the peak does not end."""
     broker, knee = a_broker(cluster), cluster.chance.uniform(1600, 2600)
     rate = by_day(cluster, 0.3 * knee, 1.35 * knee)
     rate[since(cluster, 14, 30)] = cluster.chance.uniform(1.3, 1.5) * knee
@@ -63,7 +72,7 @@ def busy_with_something_else(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def peak_of_each_night(fleet: Fleet, cluster: Cluster) -> None:
-    """The same hours, each night: the judged one is among them, not the first."""
+    """The same hours each night; the evaluated hour is one of them, not the first."""
     few_requests(cluster)
     broker, lasts = a_broker(cluster), int(cluster.chance.integers(2, 7))
     hours = (NOW - np.arange(PAST + 1) + int(cluster.chance.integers(0, 2))) % 24 < lasts
@@ -88,4 +97,4 @@ def takes_the_share_of_one_that_is_down(fleet: Fleet, cluster: Cluster) -> None:
         strain(cluster, other, slice(NOW - 1, None))
     goes_down(cluster, broker)
     fleet.fault(DOWN, cluster, broker, "down")
-    fleet.fault(LACKING, cluster, broker, "warning")
+    fleet.fault(UNDER_REPLICATED, cluster, broker, "warning")

@@ -1,4 +1,4 @@
-"""What becomes of a topic that is deleted by time: brokers that don't delete, and what only looks so."""
+"""Topics with retention by time: brokers that do not delete, and decoys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ YEAR = 365 * 24
 
 
 def _topic(cluster: Cluster, retention: int | None = None, segment: int | None = None) -> Topic:
-    """A topic with its logs, which one record an hour or thousands are written to."""
+    """A topic with its logs, at one to thousands of records per hour."""
     chance = cluster.chance
     retention = retention or int(chance.choice([6, 24, 48, 72, 120]))
     segment = segment or int(chance.choice([1, 12, 24, 120]))
@@ -30,7 +30,7 @@ def _topic(cluster: Cluster, retention: int | None = None, segment: int | None =
 
 
 def _dated(topic: Topic, hours: Iterable[int], date: float, records: int) -> None:
-    """Records that are written in these hours and dated so many later."""
+    """Records appended in these hours, with timestamps so many hours later."""
     for log in topic.logs:
         log.batches += [Batch(hour, records, hour + date) for hour in hours]
         log.batches.sort(key=lambda batch: batch.hour)
@@ -40,7 +40,7 @@ def _dated(topic: Topic, hours: Iterable[int], date: float, records: int) -> Non
 
 
 def nothing_is_deleted(fleet: Fleet, cluster: Cluster) -> None:
-    """The broker's task that deletes is stuck, for long enough that something should have gone a day ago."""
+    """The broker's retention task is stuck for so long that segments should have been deleted a day ago."""
     broker = a_broker(cluster)
     topic = _topic(cluster)
     for log, leader in zip(topic.logs, topic.leaders, strict=True):
@@ -61,43 +61,43 @@ def one_log_is_not_deleted(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def retention_runs(fleet: Fleet, cluster: Cluster) -> None:
-    """Segments by size or by time."""
+    """Segments roll by size or by time."""
     _topic(cluster)
 
 
 def filled_with_old_records(fleet: Fleet, cluster: Cluster) -> None:
-    """A back-fill of the last years, dated as they happened, for some hours or for days."""
+    """A backfill of past years with event times, for hours or days."""
     first = NOW - int(cluster.chance.integers(0, 60))
     _dated(_topic(cluster), range(first, NOW + 1), -YEAR * cluster.chance.uniform(0.05, 3), 500)
 
 
 def late_records_dated_old(fleet: Fleet, cluster: Cluster) -> None:
-    """Devices that were offline for weeks, all the time."""
+    """Devices that were offline for weeks send late records, all the time."""
     _dated(_topic(cluster), range(PAST + 1), -24 * cluster.chance.uniform(5, 40), 3)
 
 
 def a_clock_is_years_ahead(fleet: Fleet, cluster: Cluster) -> None:
-    """A producer's, now and then."""
+    """The clock of one producer, now and then."""
     hours = np.flatnonzero(cluster.chance.random(PAST + 1) < cluster.chance.choice([0.01, 0.2, 1]))
     _dated(_topic(cluster), map(int, hours), YEAR, 2)
 
 
 def all_clocks_are_ahead(fleet: Fleet, cluster: Cluster) -> None:
-    """By a time zone, or by days."""
+    """All clocks, by a time zone or by days."""
     ahead = float(cluster.chance.choice([0.5, 2, 9, 50]))
     for log in _topic(cluster).logs:
         log.batches = [Batch(batch.hour, batch.records, batch.date + ahead) for batch in log.batches]
 
 
 def written_long_ago(fleet: Fleet, cluster: Cluster) -> None:
-    """For a while, and then never again: its last segment goes as well."""
+    """Records for a while and then none: the last segment is deleted too."""
     ends = NOW - int(cluster.chance.integers(24, 400))
     for log in _topic(cluster).logs:
         log.batches = [batch for batch in log.batches if batch.hour < ends]
 
 
-def made_anew_each_night(fleet: Fleet, cluster: Cluster) -> None:
-    """And filled with as many records, within the hour."""
+def recreated_each_night(fleet: Fleet, cluster: Cluster) -> None:
+    """Deleted, recreated, and filled with as many records within the hour."""
     topic = _topic(cluster)
     every = int(cluster.chance.choice([24, 168]))
     hours = range(int(cluster.chance.integers(0, every)), PAST + 1, every)
@@ -106,7 +106,7 @@ def made_anew_each_night(fleet: Fleet, cluster: Cluster) -> None:
         log.made_at = frozenset(hours)
 
 
-def made_anew_once(fleet: Fleet, cluster: Cluster) -> None:
+def recreated_once(fleet: Fleet, cluster: Cluster) -> None:
     moment = NOW - int(cluster.chance.integers(2, 200))
     for log in _topic(cluster).logs:
         log.made_at = frozenset([moment])
@@ -120,7 +120,7 @@ def kept_for_ever(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def old_segments_are_joined(fleet: Fleet, cluster: Cluster) -> None:
-    """compact,delete: the cleaner writes old and new records into one segment, which stays as long as they."""
+    """compact,delete: the cleaner merges old and new records into one segment, kept as long as the newest record."""
     topic = _topic(cluster)
     topic.configs["cleanup.policy"] = "compact,delete"
     for log in topic.logs:
@@ -128,7 +128,7 @@ def old_segments_are_joined(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def tiered(fleet: Fleet, cluster: Cluster) -> None:
-    """Its first offset is that of the remote log, which others delete."""
+    """The log start offset is that of the remote log, which is deleted separately."""
     topic = _topic(cluster)
     topic.configs["remote.storage.enable"] = "true"
     for log in topic.logs:
@@ -136,7 +136,7 @@ def tiered(fleet: Fleet, cluster: Cluster) -> None:
 
 
 def retention_shortened(fleet: Fleet, cluster: Cluster) -> None:
-    """Minutes ago, and Kafka hasn't looked yet; or yesterday."""
+    """Retention was shortened minutes ago, before Kafka's next check; or yesterday."""
     topic = _topic(cluster, 24, 1)
     ago = int(cluster.chance.integers(0, 24))
     topic.configs_before = {"retention.ms": str(240 * 3_600_000)}
@@ -147,5 +147,5 @@ def retention_shortened(fleet: Fleet, cluster: Cluster) -> None:
 
 FAULTS = (nothing_is_deleted, one_log_is_not_deleted)
 DECOYS = (retention_runs, filled_with_old_records, late_records_dated_old, a_clock_is_years_ahead, all_clocks_are_ahead,
-          written_long_ago, made_anew_each_night, made_anew_once, kept_for_ever, old_segments_are_joined, tiered,
+          written_long_ago, recreated_each_night, recreated_once, kept_for_ever, old_segments_are_joined, tiered,
           retention_shortened)  # fmt: skip

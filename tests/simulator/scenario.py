@@ -1,4 +1,4 @@
-"""What is simulated: how large a fleet, for how long, from which seed; and what was done to it."""
+"""The scenario: size of the fleet, days, and seed; and the truth: faults and decoys."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Finding
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
-"""A Monday. All days are simulated from here."""
-JUDGED = datetime(2026, 3, 2, 10, tzinfo=UTC)
-"""The hour that the warehouse holds: each judged hour of each resource is moved to it (see `Case`)."""
+"""A Monday: the first simulated day."""
+EVALUATED = datetime(2026, 3, 2, 10, tzinfo=UTC)
+"""The hour in the warehouse: each evaluated hour of each resource is moved to it (see `Case`)."""
 
 
 Kind = TypeVar("Kind")
@@ -32,10 +32,10 @@ class Scenario:
     clusters: int = 300
     days: int = 14
     has_faults: bool = True
-    """Else there is only what looks like a fault and is none."""
+    """If false, the fleet has decoys only."""
 
     def some(self, faults: Sequence[Kind]) -> Sequence[Kind]:
-        """The faults that may be drawn."""
+        """The faults of a fleet: all of them, or none."""
         return faults if self.has_faults else ()
 
     @property
@@ -49,8 +49,11 @@ SMALL = Scenario(volumes=150, applications=30, stores=20, brokers=9, groups=34, 
 
 @dataclass(frozen=True)
 class Case:
-    """One resource in one hour. Its time is moved to JUDGED and the hour becomes part of its name, so that one run of
-    app and detector judges hundreds of hours at once; to both it is a fleet of that many resources."""
+    """One resource in one hour.
+
+    Its times are moved to EVALUATED and the hour becomes part of its name. So one run of app and detector evaluates
+    hundreds of hours at once, as a fleet of that many resources.
+    """
 
     resource_name: str
     hour: datetime
@@ -62,8 +65,8 @@ class Case:
 
     @property
     def shift(self) -> timedelta:
-        """What is added to each of its times."""
-        return JUDGED - self.hour
+        """Offset that is added to each of its times."""
+        return EVALUATED - self.hour
 
     @classmethod
     def of(cls, name: str) -> Case:
@@ -74,56 +77,56 @@ class Case:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that must be found."""
+    """A fault that a detector must find."""
 
     resource_name: str
     kind: str
     begins: datetime
-    """From here on an alarm is right."""
+    """From this time on a firing verdict is right."""
     due: datetime
-    """The hour that must say so at the latest."""
+    """The latest hour in which the detector must fire."""
     ends: datetime
     outage: datetime | None = None
-    """When it hurts, where that is later than it begins."""
+    """Start of the impact, if later than the begin of the fault."""
     hurts_from: datetime | None = None
-    """From here on it hurts without a pause, until it ends: no hour after its due one is `ok`."""
+    """From this time on the impact is continuous until the end: no hour after the due one may be `ok`."""
     verdicts: tuple[str, ...] = ()
-    """How it may rightly be judged in the hour it is due; none: that it is told is enough."""
+    """Valid verdicts in the hour in which the fault is due; empty: any firing verdict is right."""
 
     @classmethod
-    def judged(cls, resource_name: str, kind: str, *verdicts: str) -> Fault:
-        """One of the hour that the warehouse holds."""
-        return cls(resource_name, kind, JUDGED - HOUR, JUDGED, JUDGED + HOUR, verdicts=verdicts)
+    def in_evaluated_hour(cls, resource_name: str, kind: str, *verdicts: str) -> Fault:
+        """A fault of the hour in the warehouse."""
+        return cls(resource_name, kind, EVALUATED - HOUR, EVALUATED, EVALUATED + HOUR, verdicts=verdicts)
 
 
 @dataclass
 class Truth:
-    """What was done to a fleet."""
+    """The truth about a fleet."""
 
     faults: list[Fault] = field(default_factory=list)
     unclear: list[tuple[str, datetime, datetime]] = field(default_factory=list)
-    """Spans of a resource that count neither way: it hurts a little, or just stopped."""
+    """Spans of a resource that count neither way: little impact, or just ended."""
     decoys: dict[str, str] = field(default_factory=dict)
-    """What looks scary, by resource."""
+    """Decoy by resource."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the detector said of a resource's hour."""
+    """The detector's verdict on a resource in an hour."""
 
     resource_name: str
     hour: datetime
     status: str
     message: str
     verdict: str = ""
-    """What it took the fault for, where that is scored."""
+    """The reason or severity of the finding, if that is scored."""
     metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
     severity: str | None = None
-    """Of an alarm."""
+    """Severity of a firing verdict."""
 
     @classmethod
     def of(cls, name: str, finding: Finding, verdict: str = "") -> Verdict:
-        """From what a detector says of the case of this name."""
+        """From a finding of a detector on the case of this name."""
         case = Case.of(name)
         return cls(
             case.resource_name, case.hour, finding.status, finding.message, verdict, finding.metrics, finding.severity

@@ -1,8 +1,8 @@
 """Changelogs of state stores: documents of random schemas that releases change, written by key, and compacted.
 
-A record that survives is the last state of its key, or of the last hour, which isn't compacted yet. So old values fade
-as keys are written anew, and each judged hour sees the log as it was then. A fault is a release after which the old and
-the new values can't be read by one reader; it ends when compaction has taken the old ones.
+Compaction keeps the last record of each key, and all records of the last hour. Old values disappear as keys are
+rewritten, and each evaluated hour reads the log as of then. A fault is a release after which no single reader can read
+old and new values. The fault ends when compaction has removed the old values.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from streamwarden.detectors import Finding
 from spark_apps.apps import state_stores as app
 from spark_apps.models.streams_topics import StreamsTopics
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Truth, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
 CLUSTER, PARTITIONS = "shop", 4
 ENOUGH, GONE = 150, 5
-"""Values of the new kind from which on it must be told; values of the old kind below which nothing is left to tell."""
+"""Values of the new kind from which on the detector must fire; values of the old kind below which the fault is over."""
 CONTROL_HOURS = 3
 PACE, SLOW_PACE = (0.05, 0.25), (0.02, 0.1)
 LARGE, RARE = 20_000, 30
-"""Values of a large log, and how many of them are of a version that is hardly there any more."""
+"""Values of a large log, and the number of them in a rare old version."""
 ABSENT: Any = object()
 _WORDS = ("order", "total", "customer", "price", "status", "note", "amount", "created", "address", "city", "count",
           "source", "flag", "channel", "tax", "items", "state", "code", "rate", "limit", "owner", "kind")  # fmt: skip
@@ -62,8 +62,8 @@ VERDICTS = {
     "constant removed": ("warning: restore",),
 }
 KNOWN, CONSTANT, KNOWN_BY = 24 * HOUR, "refunded", 25
-"""For so long a constant must have been unknown, or unseen; the one that comes and goes here; and in how many values of
-the log a change must show for it to be told, whatever else a release wrote: fewer may be a slip."""
+"""Hours for which a constant must have been absent; the constant that appears and disappears here; and the number of
+values that must show a change before the detector may fire: fewer may be a mistake."""
 Settings = Mapping[str, Mapping[str, str]]
 MADE_BY_STREAMS: Settings = {
     "cleanup.policy": {"value": "compact", "source": "dynamic_topic_config"},
@@ -81,7 +81,7 @@ _LEAVES = ("id", "enum", "text", "integer", "number", "boolean", "time")
 
 @dataclass(frozen=True)
 class Node:
-    """A field: what stands there, how often, and how often null."""
+    """A field: its type, its frequency, and its frequency of null."""
 
     name: str
     kind: str
@@ -133,24 +133,24 @@ class Node:
 
 @dataclass
 class Store:
-    """A changelog: its releases, who writes which key when."""
+    """A changelog: its releases, and its writes by time, key, and release."""
 
     topic: str
     releases: list[tuple[datetime, timedelta, Node]]
-    """Each with its start, how long the rolling deploy lasts, and its schema; the first is there from START on."""
+    """Releases as (start, duration of the rolling deploy, schema); the first one starts at START."""
     keys: int
     times: np.ndarray
     written: np.ndarray
     """Minutes since START and key of each write."""
     release: np.ndarray
-    """Which release wrote it."""
+    """Release of each write."""
     rest: Callable[[Any, float, random.Random], Any] | None = None
-    """A trait of values that no release has: a campaign, the age of a record."""
+    """A property of values that no release sets: a campaign, the age of a record."""
     settings: Settings | None = None
-    """The topic's, as far as one may ask."""
+    """Topic configs, if the ACL allows to read them."""
 
     def survivors(self, minute: float) -> np.ndarray:
-        """Writes that the log holds at a minute."""
+        """Writes in the log at a minute."""
         until = int(np.searchsorted(self.times, minute))
         clean = int(np.searchsorted(self.times, minute - 60))
         _, last = np.unique(self.written[:clean][::-1], return_index=True)
@@ -164,14 +164,14 @@ class Store:
         return value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode()
 
     def values_with(self, constant: str, moment: datetime) -> int:
-        """How many values of the log hold a constant that stands at one path only."""
+        """Number of values in the log with a constant that occurs at one path only."""
         there = self.survivors((moment - START) / timedelta(minutes=1))
         return sum(json.dumps(constant).encode() in self.value(write) for write in there.tolist())
 
     def nulls_of(self, release: int, names: list[str], moment: datetime) -> tuple[int, int]:
-        """How many values of a release the log holds, and in how many nothing but null stands at a path.
+        """Number of values of a release in the log, and how many of them have only null at a path.
 
-        Within arrays a null beside a value doesn't show: engines that infer schemas take the array's elements together.
+        A null next to a value within an array is invisible: schema inference merges the elements of an array.
         """
         there = self.survivors((moment - START) / timedelta(minutes=1))
         leaves = [_leaves(json.loads(self.value(w)), names) for w in there[self.release[there] == release].tolist()]
@@ -180,7 +180,7 @@ class Store:
 
 @dataclass
 class Fleet:
-    """All stores and what was done to them."""
+    """All stores and the truth about them."""
 
     scenario: Scenario
     truth: Truth = field(default_factory=Truth)
@@ -193,7 +193,7 @@ Place = tuple[int, ...]
 
 
 def _leaves(value: Any, names: list[str]) -> list[Any]:
-    """What stands at a path, in each element where there are arrays."""
+    """Values at a path, in each element of arrays."""
     if not names:
         return [value]
     objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
@@ -201,14 +201,14 @@ def _leaves(value: Any, names: list[str]) -> list[Any]:
 
 
 class _Builder:
-    """Adds one store after the other."""
+    """Adds stores to a fleet."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.chance = random.Random(f"{fleet.scenario.seed} schemas")  # noqa: S311 a simulation
 
     def schema(self) -> Node:
-        """A document of some fields and levels, some of them optional, nullable or of many values."""
+        """A random document schema with nested, optional, nullable, and high-cardinality fields."""
         return Node("", "object", children=(*self.fields(self.chance.randint(5, 11), 0), Node("version", "integer")))
 
     def fields(self, count: int, level: int) -> list[Node]:
@@ -225,7 +225,7 @@ class _Builder:
         return Node(name, kind, present, null, children, options)
 
     def required(self, root: Node, *kinds: str) -> Place:
-        """A path to a field that is always there and never null, of one of these kinds."""
+        """A path to a required, non-null field of one of these kinds."""
         found: list[Place] = []
 
         def walk(node: Node, path: Place) -> None:
@@ -239,7 +239,7 @@ class _Builder:
         return self.chance.choice(found) if found else ()
 
     def edit(self, node: Node, path: Place, change: Callable[[Node], Node | None]) -> Node:
-        """The schema with one field changed, or taken out."""
+        """The schema with one field changed or removed."""
         if not path:
             changed = change(node)
             assert changed is not None
@@ -254,7 +254,7 @@ class _Builder:
         return replace(node, children=tuple(children))
 
     def leaf(self, root: Node, *kinds: str) -> tuple[Node, Place]:
-        """A schema that surely has a required field of such a kind, and its path."""
+        """A schema with a required field of such a kind, and the path of the field."""
         path = self.required(root, *kinds)
         if path:
             return root, path
@@ -268,18 +268,18 @@ class _Builder:
     def store(self, releases: list[tuple[datetime, timedelta, Node]], pace: tuple[float, float] = PACE) -> Store:
         """Writes of a store with these releases; `pace`: how many of its keys' number an hour, from and to.
 
-        Of two applications one has a group, and settings that nobody may ask for; of the other only the settings tell.
+        Of two applications, one has a group and unreadable topic configs; the other is recognized by its topic configs.
         """
         number = len(self.fleet.stores)
         topic = f"app{number // 2}-store-{number}-changelog"
         if has_group := number // 2 % 2 == 0:
             self.fleet.groups.add(f"app{number // 2}")
         keys = self.chance.choice([400, 800, 1200])
-        rate = keys * self.chance.uniform(*pace)  # writes an hour
+        rate = keys * self.chance.uniform(*pace)  # writes per hour
         minutes = self.fleet.scenario.days * 1440
         random_ = np.random.default_rng([self.fleet.scenario.seed, len(self.fleet.stores)])
         count = int(rate * minutes / 60)
-        # Every key was written in the beginning; then some are written often, others seldom.
+        # Every key is written at the start; after that some are written often, others rarely.
         popularity = random_.pareto(2, keys) + 0.2
         later = np.sort(random_.uniform(60, minutes, count))
         times = np.concatenate([np.linspace(0, 59, keys), later])
@@ -298,7 +298,7 @@ class _Builder:
         return timedelta(minutes=self.chance.choice([0, 0, 3, 20, 60]))
 
     def fault(self, kind: str, old: Node, *new: Node, pace: tuple[float, float] = PACE) -> None:
-        """Releases that break; with two, the second takes the first one back."""
+        """Adds a store with breaking releases; a second release rolls the first one back."""
         start = self.at()
         releases = [(START, timedelta(0), old), (start, self.lasting(), new[0])]
         if len(new) > 1:
@@ -313,15 +313,15 @@ class _Builder:
         self.near(store.topic, start, int((due - start_of_hour(start)) / HOUR) + 4)
 
     def _course(self, store: Store, start: datetime, *, rolled_back: bool) -> tuple[datetime | None, datetime]:
-        """The hour that must tell, and the end of what there is to tell."""
+        """The hour in which the detector must fire, and the end of the fault."""
         due, hour = None, start_of_hour(start)
         deployed = (start + store.releases[1][1] - START) / timedelta(minutes=1)
         while hour + HOUR <= self.fleet.scenario.end:
             there = store.survivors((hour + HOUR - START) / timedelta(minutes=1))
             of = store.release[there]
-            # While both releases run, their mixture may be anything.
+            # While both releases run, their ratio is arbitrary.
             old, new = int((of == 0).sum()), int(((of == 1) & (store.times[there] >= deployed)).sum())
-            # What breaks is what the newest release didn't write.
+            # The break is in values that the newest release did not write.
             left = new if rolled_back and int((of == 2).sum()) else old
             if due is None and new >= ENOUGH and old >= ENOUGH:
                 due = hour
@@ -335,7 +335,7 @@ class _Builder:
         self.fleet.hours[topic] |= {first + n * HOUR for n in range(hours)}
 
     def decoy(self, kind: str, old: Node, new: Node | None = None, lasts: timedelta | None = None) -> Store:
-        """A release that only looks scary, or none."""
+        """Adds a decoy: a harmless release, or none."""
         start = self.at()
         lasting = self.lasting() if lasts is None else lasts
         store = self.store([(START, timedelta(0), old), *([(start, lasting, new)] if new else [])])
@@ -374,14 +374,14 @@ class _Builder:
         self.fault("required field added", old, new)
 
     def null_gained(self) -> None:
-        """It shows once enough of the new values have nothing but null there."""
+        """Visible once enough of the new values have only null at the path."""
         old, path = self.leaf(self.schema(), *_LEAVES)
         names = _names(old, path)
         new = self.edit(old, path, lambda node: replace(node, null=0.35))
         self._fault_once("nullability gained", old, new, lambda store, at: store.nulls_of(1, names, at)[1] >= KNOWN_BY)
 
     def null_lost(self) -> None:
-        """It shows once so many values are new that enough of them would have had nothing but null before."""
+        """Visible once there are so many new values that enough of them would have had only null before."""
         old, path = self.leaf(self.schema(), *_LEAVES)
         names = _names(old, path)
 
@@ -415,7 +415,7 @@ class _Builder:
         self.fault("rolled back", old, new, old)
 
     def reverted(self, kind: str, old: Node, new: Node) -> None:
-        """A release that is taken back some hours later: what it wrote stays in the log."""
+        """A release that is rolled back some hours later: its values stay in the log."""
         start = self.at()
         back = start + timedelta(hours=self.chance.uniform(6, 10))
         store = self.store([(START, timedelta(0), old), (start, timedelta(0), new), (back, timedelta(0), old)])
@@ -424,9 +424,9 @@ class _Builder:
         while ends + HOUR <= self.fleet.scenario.end and self._left(store, ends + HOUR, 1) >= ENOUGH:
             due = due if self._left(store, due + HOUR, 2) >= ENOUGH else due + HOUR
             ends += HOUR
-        # While it runs it is another fault, told by others of these kinds.
-        told_until = back if due < ends else self.fleet.scenario.end
-        self.fleet.truth.unclear.append((store.topic, start, told_until))
+        # While the release runs, the change is a fault of another kind, which is scored there.
+        unclear_until = back if due < ends else self.fleet.scenario.end
+        self.fleet.truth.unclear.append((store.topic, start, unclear_until))
         if due >= ends:
             return
         self.fleet.truth.faults.append(
@@ -451,7 +451,7 @@ class _Builder:
         self.reverted("fractions came and went", old, self.edit(old, path, lambda node: replace(node, kind="number")))
 
     def constants(self) -> tuple[Node, Node]:
-        """A schema with few constants at a path, and the same with one more."""
+        """A schema with an enum at a path, and the same with one more constant."""
         root, path = self.leaf(self.schema(), "enum")
         few = ("new", "paid", "sent", "lost")
         fewer, more = (
@@ -465,8 +465,7 @@ class _Builder:
         self.days_before()
 
     def constant_removed(self) -> None:
-        """Known for sure once a day has gone without it, if that left enough values of it in the log: keys are seldom
-        written."""
+        """Certain after a day without it, if enough values of it are still in the log: keys are rarely rewritten."""
         fewer, more = self.constants()
         self._fault_once("constant removed", more, fewer, _holds_constant, KNOWN + 2 * HOUR, SLOW_PACE)
         self.days_before()
@@ -480,7 +479,7 @@ class _Builder:
         after: timedelta = timedelta(0),
         pace: tuple[float, float] = PACE,
     ) -> None:
-        """It is due in the first hour from `after` on at whose end the log's values show it."""
+        """The fault is due in the first hour from `after` on at whose end the values in the log show it."""
         faults = len(self.fleet.truth.faults)
         self.fault(kind, old, new, pace=pace)
         if len(self.fleet.truth.faults) == faults:
@@ -496,13 +495,13 @@ class _Builder:
             self.fleet.truth.unclear.append((output.resource_name, output.begins, output.ends))
 
     def days_before(self) -> None:
-        """Judges hours of the day before as well: what the last store knew then is compared."""
+        """Also evaluates hours of the previous day, whose constants of the last store are compared."""
         topic = list(self.fleet.stores)[-1]
         before = [KNOWN * quarter / 4 for quarter in (1, 2, 3, 4)]
         self.fleet.hours[topic] |= {h - ago for h in self.fleet.hours[topic] for ago in before if h - ago >= START}
 
     def rare_version(self) -> None:
-        """All but a few keys of a large store are written anew by the next release."""
+        """The next release rewrites all but a few keys of a large store."""
         new, path = self.leaf(self.schema(), "integer")
         old = self.edit(new, path, lambda node: replace(node, kind="id"))
         start = start_of_hour(self.at())
@@ -530,14 +529,14 @@ class _Builder:
         self.decoy("optional field added", old, replace(old, children=(*old.children, extra)))
 
     def long_deploy(self) -> None:
-        """Releases of two versions side by side for hours: another optional field."""
+        """Two versions run in parallel for hours; they differ in an optional field."""
         base = self.schema()
         extra = Node("added", self.chance.choice(_LEAVES), 0.6, options=("a", "b"))
         new = replace(base, children=(*base.children, extra))
         self.decoy("rolling deploy of hours", base, new, lasts=6 * HOUR)
 
     def comes_and_goes(self) -> None:
-        """A field that campaigns set, some hours at a time."""
+        """A field set by campaigns for some hours at a time."""
         store = self.decoy("optional field comes and goes", self.schema())
         length = self.chance.choice([120, 240, 360])
 
@@ -547,7 +546,7 @@ class _Builder:
         store.rest = campaign
 
     def constants_by_turns(self) -> None:
-        """Who works by day doesn't by night, and somebody does always."""
+        """Constants of the current shift, next to constants that occur all day."""
         store = self.decoy("constants of the day and of the night", self.schema())
         length = self.chance.choice([480, 720])
 
@@ -559,7 +558,7 @@ class _Builder:
         self.days_before()
 
     def labels_of_releases(self) -> None:
-        """Each release writes its name, and a campaign's is that of the week."""
+        """Labels: the version of the release, and the campaign of the week."""
         store = self.decoy("labels of releases", self.schema())
         first = self.chance.uniform(1500, 4000)
 
@@ -570,7 +569,7 @@ class _Builder:
         self.days_before()
 
     def orders_that_age(self) -> None:
-        """Each key is written by its order's life and no more: only young records are new or paid."""
+        """Each key follows the lifecycle of its order: only recent records are new or paid."""
         life = ("new", "paid", "sent", "done")
         base = self.schema()
         releases = [
@@ -592,7 +591,7 @@ class _Builder:
         self.days_before()
 
     def map_grows(self) -> None:
-        """Keys of a map that nobody wrote before, from a day on."""
+        """New keys of a map from some day on."""
         base = self.schema()
         old = replace(base, children=(*base.children, Node("by_customer", "map")))
         store = self.decoy("map with new keys", old)
@@ -603,7 +602,7 @@ class _Builder:
         store.rest = fresh
 
     def array_empty(self) -> None:
-        """An array that is often empty, and whose elements have optional fields."""
+        """An array that is often empty, with optional fields in its elements."""
         base = self.schema()
         lines = Node("lines", "objects", 1.0, 0.0, (Node("sku", "id"), Node("gift", "boolean", 0.05)))
         store = self.decoy("empty arrays", replace(base, children=(*base.children, lines)))
@@ -614,7 +613,7 @@ class _Builder:
         store.rest = sometimes
 
     def slips(self) -> None:
-        """Some values in a hundred thousand that a debugger wrote."""
+        """A few in 100,000 values were written by a debugger."""
         store = self.decoy("a few slips", self.schema())
 
         def slip(value: Any, minute: float, chance: random.Random) -> Any:
@@ -627,15 +626,17 @@ class _Builder:
         store.rest = lambda value, minute, chance: chance.randrange(2**40).to_bytes(8, "big")
 
     def begins_as_a_frame(self) -> None:
-        """Somebody's own bytes: a zero, then what no registry ever gave out as an id."""
+        """A custom binary format: a zero byte, then ids that no registry assigned."""
         store = self.decoy("bytes that begin as a frame", self.schema())
         store.rest = lambda value, minute, chance: (
             b"\x00" + chance.randrange(2**31, 2**32).to_bytes(4, "big") + chance.randbytes(chance.randint(4, 40))
         )
 
     def audit_log(self) -> None:
-        """A company's own topic, named as a changelog is: whatever happens to its values, nobody restores a state from
-        them. It isn't compacted, or Streams hasn't made it and no group is its application."""
+        """A custom topic with the name of a changelog: no state is restored from it.
+
+        It is not compacted, or was not created by Streams and no group has the name of its application.
+        """
         old, path = self.leaf(self.schema(), "integer")
         store = self.decoy("audit log", old, self.edit(old, path, lambda node: replace(node, kind="id")))
         for known in (self.fleet.stores, self.fleet.hours, self.fleet.truth.decoys):
@@ -643,7 +644,7 @@ class _Builder:
         store.topic, store.settings = f"payments{store.topic}", self.chance.choice(MADE_BY_HAND)
 
     def outer_join(self) -> None:
-        """A store of an outer join: a byte that says which side, then the value."""
+        """A store of an outer join: a byte for the side, then the value."""
         store = self.decoy("outer join", self.schema())
         store.rest = lambda value, minute, chance: (
             bytes([chance.randrange(2)]) + json.dumps(value, ensure_ascii=False).encode()
@@ -655,7 +656,7 @@ def _holds_constant(store: Store, moment: datetime) -> bool:
 
 
 def _names(root: Node, path: Place) -> list[str]:
-    """Names of the fields on the way to one."""
+    """Field names along a path."""
     if not path:
         return []
     child = root.children[path[0]]
@@ -700,46 +701,46 @@ DECOYS = (
 
 
 def build(scenario: Scenario) -> Fleet:
-    """Stores, each kind of fault and decoy by turns."""
+    """Stores of all kinds of faults and decoys in rotation."""
     fleet = Fleet(scenario)
     builder = _Builder(fleet)
     kinds = [kind for pair in zip_longest(scenario.some(FAULTS), DECOYS) for kind in pair if kind]
-    first = builder.chance.randrange(len(kinds))  # a small fleet has only some of them: others with each seed
+    first = builder.chance.randrange(len(kinds))  # a small fleet has only some of the kinds, which differ by seed
     for turn in range(scenario.stores):
         kinds[(first + turn) % len(kinds)](builder)
     for topic, hours in fleet.hours.items():
         if fleet.stores[topic].keys == LARGE:
-            continue  # each hour of it costs as much as all of twenty others
+            continue  # each of its hours takes as long as those of twenty others
         hours |= {START + HOUR * builder.chance.randrange(24, scenario.days * 24) for _ in range(CONTROL_HOURS)}
     return fleet
 
 
 def cases(fleet: Fleet) -> list[Case]:
-    """The hours to judge, of what the app takes for stores."""
+    """The hours to evaluate, of topics that the app recognizes as stores."""
     last, names = fleet.scenario.end - HOUR, StreamsTopics(fleet.groups, fleet.stores)
     stores = [topic for topic, store in fleet.stores.items() if names.has_store(topic, store.settings)]
     return [Case(topic, hour) for topic in stores for hour in sorted(fleet.hours[topic]) if hour <= last]
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "values.parquet"
         _write(fleet, cases(fleet), file)
         values = bench.spark.read.parquet(str(file)).withColumn("gap", f.lit(None).cast("string"))
-        frames = app.transform({"changelog_values": values}, JUDGED, Config())
+        frames = app.transform({"changelog_values": values}, EVALUATED, Config())
         assert frames.pop("gaps").isEmpty()
         bench.load("state_stores", frames)
     for table in ("metrics.state_store_hourly", "metrics.state_store_change_hourly"):
         bench.remember(table, "topic")
     name = "state_store_schema_drift"
-    verdicts = [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in bench.judge(name)]
+    verdicts = [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in bench.findings(name)]
     return score("schema drift", bench.detector(name), verdicts, fleet.truth)
 
 
 def _verdict(row: Finding) -> str:
-    """Severity, and which way it says that the change breaks."""
+    """Severity, and the direction of the break in the message."""
     return f"{row.severity}: {row.metrics['breaks']}"
 
 
@@ -757,7 +758,7 @@ _SCHEMA = pa.schema(
 
 
 def _write(fleet: Fleet, chosen: list[Case], file: Path) -> None:
-    """The log of each case in the layout of the source: rows of partitions, rows of records."""
+    """The log of each case in the layout of the source: rows per partition and rows per record."""
     known: dict[tuple[str, int], bytes] = {}
     with pq.ParquetWriter(file, _SCHEMA) as writer:
         for case in chosen:

@@ -1,4 +1,4 @@
-"""Precision, recall and hours of warning: what a detector said against what was done to the fleet."""
+"""Precision, recall, and lead time: verdicts of a detector compared with the truth about the fleet."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from streamwarden.detectors.episodes import Status, replay
 from tests.simulator.scenario import Fault, Truth, Verdict
 
 SETTLE = timedelta(minutes=10)
-"""An hour is judged so long after its end."""
-RECALL, PRECISION, WELL_JUDGED, WARNED, FORECAST_ERROR, CLAIMS = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
+"""Delay of the evaluation after the end of an hour."""
+RECALL, PRECISION, RIGHT_VERDICTS, WARNED, FORECAST_ERROR, CLAIMS = 0.98, 0.98, 0.98, 0.95, 0.15, 0.98
 AHEAD, SEEN = 2 * HOUR, timedelta(minutes=25)
-"""Of a load that lasts an hour must have seen so much: less is a burst, of which no rule can know that it stays."""
+"""Part of a new lasting load that an hour must contain: with less, the load cannot be distinguished from a burst."""
 
 
 class Goal(NamedTuple):
-    """A figure and what it must reach."""
+    """A measured value and its goal."""
 
     name: str
     metric: float
@@ -39,7 +39,7 @@ class Goal(NamedTuple):
 
 @dataclass
 class Score:
-    """One analysis."""
+    """The score of one analysis."""
 
     analysis: str
     cases: int
@@ -48,26 +48,26 @@ class Score:
     faults: int
     missed: list[Fault] = field(default_factory=list)
     refuted: int = 0
-    """Tickets that were right by what was known, and that what came then refuted; they count neither way."""
+    """Tickets that were right by the data of their hour and were refuted by later data; they count neither way."""
     false_alarms: list[tuple[Verdict, str]] = field(default_factory=list)
-    """With the decoy it fell for."""
-    judged: int = 0
-    """Faults that were told in the hour they were due, and of which it is known how they must be judged."""
-    misjudged: list[tuple[Fault, Verdict]] = field(default_factory=list)
-    """Of these, those that were taken for something else."""
+    """With the decoy that caused it."""
+    compared: int = 0
+    """Faults that were found in the hour in which they were due, and whose valid verdicts are known."""
+    wrong_verdicts: list[tuple[Fault, Verdict]] = field(default_factory=list)
+    """Those of them with another verdict."""
     warnings: list[tuple[Fault, timedelta]] = field(default_factory=list)
-    """How long before its outage each fault was told, of those that an hourly run could tell AHEAD of it: the
-    first hour that saw enough of the load was judged by then."""
+    """Lead time of the finding before the outage, of faults that an hourly run could find AHEAD of it: the first
+    hour with enough of the load was evaluated by then."""
     errors: list[float] = field(default_factory=list)
     """Relative errors of a forecast."""
     error_of: str = ""
     claims: Counter[str] = field(default_factory=Counter)
-    """How often each thing was claimed that can be checked against the truth: since when, or what would help."""
+    """Number of claims that can be compared with the truth, by kind: since when, or which action helps."""
     false_claims: list[tuple[str, Fault, Verdict, str]] = field(default_factory=list)
-    """Those that don't hold, with what is wrong."""
+    """The false ones, each with the difference."""
 
     wrong: list[str] = field(default_factory=list)
-    """What else is wrong, a line each."""
+    """Other errors, one line each."""
 
     @property
     def recall(self) -> float:
@@ -75,7 +75,7 @@ class Score:
 
     @property
     def tickets(self) -> int:
-        """One for each fault found, however often the judged hours met it, and the false ones."""
+        """Tickets: one per fault found, however many evaluated hours found it, plus the false alarms."""
         return self.faults - len(self.missed) + len(self.false_alarms)
 
     @property
@@ -84,7 +84,7 @@ class Score:
 
     @property
     def warned(self) -> float | None:
-        """Share that was warned AHEAD."""
+        """Share of faults found AHEAD of the outage."""
         return sum(lead >= AHEAD for _, lead in self.warnings) / len(self.warnings) if self.warnings else None
 
     @property
@@ -92,21 +92,23 @@ class Score:
         return median(self.errors) if self.errors else None
 
     @property
-    def well_judged(self) -> float:
-        return 1 - len(self.misjudged) / self.judged if self.judged else 1.0
+    def right_verdict_ratio(self) -> float:
+        return 1 - len(self.wrong_verdicts) / self.compared if self.compared else 1.0
 
     def claim(self, name: str, fault: Fault, verdict: Verdict, wrong: str | None) -> None:
-        """Counts a claim; `wrong` says why it doesn't hold."""
+        """Counts a claim; `wrong` is the reason why it is false, else None."""
         self.claims[name] += 1
         if wrong:
             self.false_claims.append((name, fault, verdict, wrong))
 
     @property
     def goals(self) -> list[Goal]:
-        """What must be reached."""
+        """The goals of this analysis."""
         rows = [Goal("recall", self.recall, RECALL), Goal("precision", self.precision, PRECISION)]
-        if self.judged:
-            rows.append(Goal(f"severity and direction right, of {self.judged}", self.well_judged, WELL_JUDGED))
+        if self.compared:
+            rows.append(
+                Goal(f"severity and direction right, of {self.compared}", self.right_verdict_ratio, RIGHT_VERDICTS)
+            )
         if self.warned is not None:
             rows.append(Goal(f"warned ≥ {AHEAD // HOUR} h ahead, of {len(self.warnings)}", self.warned, WARNED))
         if self.error is not None:
@@ -119,7 +121,7 @@ class Score:
 
 
 def pooled(scores: Sequence[Score]) -> Score:
-    """Several seeds of one analysis as if they were one fleet."""
+    """Pools several seeds of one analysis into one score."""
     total = type(scores[0])(scores[0].analysis, 0, 0, 0, 0)
     for each in scores:
         for name, value in vars(each).items():
@@ -130,7 +132,7 @@ def pooled(scores: Sequence[Score]) -> Score:
 
 
 def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth: Truth) -> Score:
-    """Compares verdicts with the truth: faults by the hours they had to be told in, tickets by what they were for."""
+    """Compares verdicts with the truth: faults by the hours in which they are due, tickets by their resources."""
     by_resource: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in sorted(verdicts, key=lambda v: v.hour):
         by_resource[verdict.resource_name].append(verdict)
@@ -146,13 +148,13 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
                 wrong = verdict.message if verdict.status == "ok" else None
                 result.claim("expected throughout", fault, verdict, wrong)
             if fault.verdicts and verdict.hour == fault.due and verdict.status == "firing":
-                result.judged += 1
+                result.compared += 1
                 if verdict.verdict not in fault.verdicts:
-                    result.misjudged.append((fault, verdict))
+                    result.wrong_verdicts.append((fault, verdict))
         first = start_of_hour(fault.begins + SEEN)
         if fault.outage and fault.outage - _evaluated_at(first) >= AHEAD:
             lead = fault.outage - _evaluated_at(expected[0]) if expected else timedelta(0)
-            cause = (fault.kind, fault.begins, fault.outage)  # of all volumes of an instance, say: told once is told
+            cause = (fault.kind, fault.begins, fault.outage)  # one finding on any volume of an instance is enough, say
             leads[cause] = max(leads.get(cause, (fault, lead)), (fault, lead), key=lambda each: each[1])
     result.warnings = list(leads.values())
     for resource_name, said in by_resource.items():
@@ -167,12 +169,12 @@ def score(analysis: str, detector: Detector, verdicts: Sequence[Verdict], truth:
 
 
 def at_once(detector: Detector) -> Detector:
-    """The same, with a ticket for its first alarm: where one hour of each resource is judged, it stands for many."""
+    """The same detector with a ticket for the first firing verdict: one evaluated hour per resource represents many."""
     return replace(detector, open_after_hours=1)
 
 
 def tickets(detector: Detector, said: Sequence[Verdict]) -> Iterator[Verdict]:
-    """The hours that open a ticket, by the rules of tickets, in each unbroken run of judged hours."""
+    """Verdicts that create a ticket by the product's rules, in each consecutive run of evaluated hours."""
     for run in _runs(said):
         opened: datetime | None = None
         for n in range(1, len(run) + 1):
@@ -209,22 +211,22 @@ def _is_unclear(ticket: Verdict, truth: Truth) -> bool:
 
 
 def metrics(score: Score) -> str:
-    """One seed in one line."""
+    """One line of metrics for a seed."""
     return ", ".join(f"{goal.name.split(',')[0]} {goal.metric:.3f}" for goal in score.goals)
 
 
 def show_wrong(console: Console, score: Score, again: str) -> None:
-    """Prints each miss, each false alarm and each bad advice, with the command that shows it again."""
+    """Prints each missed fault, false alarm, and false claim, with the command that reproduces it."""
     name = score.analysis
     for line in score.wrong:
         _show(console, f"[red]wrong[/] {name}: {line}", again)
     for fault in score.missed:
         _show(console, f"[red]missed[/] {name}: {fault.resource_name} ({fault.kind}), due {_at(fault.due)}", again)
-    for fault, verdict in score.misjudged:
+    for fault, verdict in score.wrong_verdicts:
         said = f"{verdict.verdict}, not {' or '.join(fault.verdicts)}: {verdict.message}"
         _show(
             console,
-            f"[red]misjudged[/] {name}: {fault.resource_name} ({fault.kind}) at {_at(fault.due)}: {said}",
+            f"[red]wrong verdict[/] {name}: {fault.resource_name} ({fault.kind}) at {_at(fault.due)}: {said}",
             again,
         )
     for verdict, decoy in score.false_alarms:
@@ -248,11 +250,11 @@ def _show(console: Console, line: str, again: str) -> None:
 
 
 def show(console: Console, scores: Sequence[Score]) -> bool:
-    """Prints each analysis; whether every goal is met."""
+    """Prints each analysis; returns whether every goal is met."""
     table = Table("analysis", "evaluated", "faults", "tickets", "unknown", "goal", "figure", "limit", "", box=None)
     for each in scores:
-        judged = f"{each.cases} h of {each.resources}"
-        left = [each.analysis, judged, str(each.faults), str(each.tickets), str(each.unknown)]
+        evaluated = f"{each.cases} h of {each.resources}"
+        left = [each.analysis, evaluated, str(each.faults), str(each.tickets), str(each.unknown)]
         for goal in each.goals:
             limit = f"{'≤' if goal.at_most else '≥'} {goal.limit}"
             table.add_row(*left, goal.name, f"{goal.metric:.3f}", limit, "met" if goal.is_met else "[red]missed")

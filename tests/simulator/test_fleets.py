@@ -1,4 +1,4 @@
-"""Simulated fleets: the same from the same seed, with every fault and decoy in them, and physically sound."""
+"""Simulated fleets: equal for equal seeds, with every fault and decoy, and physically consistent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamwarden.base.hours import HOUR
 
 from tests.simulator import brokers, consumers, lag, schemas, volumes, workloads
 from tests.simulator.clusters import NOW
-from tests.simulator.scenario import JUDGED, SMALL, START, Case
+from tests.simulator.scenario import EVALUATED, SMALL, START, Case
 from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
 from tests.simulator.workloads import process_lifetimes as lives
 
@@ -24,11 +24,11 @@ def test_volumes_come_out_the_same_from_the_same_seed() -> None:
     assert set(first.kinds.values()) >= {*FAULTS, *DECOYS}
 
 
-def test_a_volume_fault_is_what_the_disk_did() -> None:
+def test_a_volume_fault_is_measured_on_the_disk() -> None:
     fleet = volumes.build(SMALL)
     chosen = set(volumes.cases(fleet))
     for fault in fleet.truth.faults:
-        # What nobody meant has no moment before which it could be foreseen.
+        # An unplanned fault has no time from which on it was predictable.
         assert (fault.outage is None) == (fault.kind not in FAULTS)
         assert fault.begins <= (fault.outage or fault.begins) <= fault.due + HOUR
         assert Case(fault.resource_name, fault.due) in chosen
@@ -39,13 +39,13 @@ def test_a_volume_fault_is_what_the_disk_did() -> None:
             assert balance[start + 5] < 1 < balance[start - 60]
 
 
-def test_decoys_of_volumes_are_never_held_back_for_long() -> None:
+def test_decoys_of_volumes_are_never_throttled_for_long() -> None:
     fleet = volumes.build(SMALL)
     hurt = {fault.resource_name for fault in fleet.truth.faults}
     assert not [name for name, kind in fleet.kinds.items() if kind in DECOYS and name in hurt]
 
 
-def test_a_fleet_may_have_nothing_but_decoys() -> None:
+def test_a_fleet_may_have_decoys_only() -> None:
     calm = replace(SMALL, has_faults=False)
     kinds = set(volumes.build(calm).kinds.values())
     assert not kinds & {*FAULTS} and kinds >= {*DECOYS}
@@ -59,7 +59,7 @@ def _days(fleet: Fleet, resource_name: str) -> list[Day]:
     return [unit.day(day)[0][unit.volumes.index(volume)] for day in range(first, first + fleet.scenario.days)]
 
 
-def test_stores_hold_every_fault_and_decoy_and_a_version_of_a_thousandth_and_a_half() -> None:
+def test_stores_have_every_fault_and_decoy_and_a_rare_old_version() -> None:
     fleet = schemas.build(replace(SMALL, days=4, stores=len(schemas.FAULTS) + len(schemas.DECOYS)))
     kinds = set(fleet.truth.decoys.values())
     assert set(schemas.VERDICTS) <= kinds and len(kinds - set(schemas.VERDICTS)) == len(schemas.DECOYS)
@@ -80,7 +80,7 @@ def test_clusters_of_workloads_come_out_the_same_and_each_kind_is_there() -> Non
     assert {rule for life in first for rule in life.rights} == set(workloads.RULES)
 
 
-def test_a_group_reads_again_what_it_goes_back_to_and_stands_where_it_died() -> None:
+def test_a_group_rereads_records_after_a_rewind_and_keeps_its_offset_after_it_stopped() -> None:
     life = next(life for life in workloads.build(SMALL) if life.kind == "replays for a repair")
     topic, group = life.topics["events"], life.groups["batch"]
     sent, came = group.bytes_read(topic).sum(), topic.bytes(lives.NOW)
@@ -91,14 +91,14 @@ def test_a_group_reads_again_what_it_goes_back_to_and_stands_where_it_died() -> 
 
 
 def _behind(timeline: lag.Timeline, partition: int, moment: datetime) -> float:
-    """Seconds since the first record that its reader could have had by then and hasn't."""
+    """Age in seconds of the first readable record that the reader has not read."""
     log = timeline.logs[partition]
     wanted = slice(max(timeline.consumed(partition, moment), log.start(moment)), log.end(moment))
     unread = log.appended[wanted][log.readable[wanted]]
     return (moment - START).total_seconds() - float(unread[0]) if len(unread) else 0.0
 
 
-def test_groups_lag_where_the_truth_says_so_and_nowhere_else() -> None:
+def test_groups_lag_exactly_where_the_truth_has_a_fault() -> None:
     fleet = lag.build(SMALL)
     faults = {fault.resource_name: fault for fault in fleet.truth.faults}
     assert {fault.kind for fault in faults.values()} and len(faults) < len(fleet.timelines)
@@ -118,14 +118,14 @@ def test_groups_lag_where_the_truth_says_so_and_nowhere_else() -> None:
             assert max(most[end] for end in clear) < 60, timeline.kind
 
 
-def test_offsets_by_time_follow_the_stamps_and_not_the_appends() -> None:
+def test_offsets_by_time_follow_timestamps_and_not_append_times() -> None:
     log = lag.Log(np.array([10.0, 20, 30, 40]), np.array([10.0, 3000, 30, 40]), np.ones(4, bool))
     asked = START + timedelta(seconds=60)
     assert [log.offset_at(START + timedelta(seconds=s), asked) for s in (5, 15, 35, 4000)] == [0, 1, 1, 4]
     assert [log.time_of(offset) for offset in range(4)] == [10, 3000, 3000, 3000]
 
 
-def test_advice_is_tried_on_the_load_that_was_wanted_and_not_on_the_one_that_was_allowed() -> None:
+def test_advice_is_checked_against_the_demand_and_not_the_throttled_load() -> None:
     fleet = volumes.build(SMALL)
     fault = next(fault for fault in fleet.truth.faults if fault.kind == "clamped for days")
     volume = fleet.world.volumes[fault.resource_name]
@@ -147,5 +147,5 @@ def test_clusters_come_out_the_same_from_the_same_seed_with_every_fault_and_deco
     for one, other in zip(first.clusters, second.clusters, strict=True):
         assert all(np.array_equal(one.rates[name], other.rates[name]) for name in one.rates)
         assert (one.used_bytes <= one.disk_bytes).all() and (one.rates["bytes_in_total"] >= 0).all(), one.kind
-        held = sum(len(replicas) for topic in one.topics if topic.begun < JUDGED for replicas in topic.before)
+        held = sum(len(replicas) for topic in one.topics if topic.begun < EVALUATED for replicas in topic.before)
         assert one.gauges["partitions"][:, NOW].sum() == held or "unequal" in one.kind

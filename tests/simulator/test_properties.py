@@ -1,6 +1,6 @@
-"""What holds of verdicts whatever the rule: worse is never milder, and what has nothing to do with it changes nothing.
+"""Properties of the verdicts of any detector: a worse fault is never milder, and unrelated changes have no effect.
 
-Each ladder is one thing in several strengths, judged in the same hours; rungs are resources of one fleet.
+Each ladder is one fault in several strengths, evaluated in the same hours; rungs are resources of one fleet.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _hours(fleet: Fleet, first: Any = FIRST, hours: int = HOURS) -> list[Case]:
 
 
 def _never_milder(verdicts: list[Verdict], ladders: dict[str, list[str]]) -> list[str]:
-    """Rungs that are judged milder than the one below them in the same hour."""
+    """Rungs with a milder verdict than the rung below in the same hour."""
     said = {(verdict.resource_name, verdict.hour): verdict for verdict in verdicts}
     milder = []
     for names in ladders.values():
@@ -114,15 +114,15 @@ def _rank(verdict: Verdict) -> int:
     return RANK[(verdict.severity or "critical") if verdict.status == "firing" else "ok"]
 
 
-def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_history_change_none(
+def test_a_worse_volume_never_has_a_milder_verdict_and_neighbors_and_history_change_none(
     bench: Bench, spark_session: Any
 ) -> None:
     fleet = _fleet()
-    alone = volumes.judge(bench, fleet, _hours(fleet))
+    alone = volumes.verdicts_of(bench, fleet, _hours(fleet))
     names = {ladder: [f"vol-{ladder}-{n}" for n in range(len(levels))] for ladder, (_, levels) in LADDERS.items()}
     assert sum(verdict.status == "firing" for verdict in alone) > 20
     assert _never_milder(alone, names) == []
-    # The same again among others, and with a quiet day before it.
+    # Again with other volumes, and with a quiet day before.
     chance = random.Random(3)  # noqa: S311 a simulation
     mine = set(fleet.world.volumes)
     for n in range(40):
@@ -131,14 +131,14 @@ def test_a_volume_s_verdict_is_never_milder_when_it_is_worse_and_neighbours_and_
         _volume(fleet.world, f"other-{n}", chance.choice(["gp2", "gp3"]), chance.choice([50, 200, 1000]), load)
     chosen = [*_hours(fleet), *_hours(fleet, FIRST - 20 * HOUR, 4)]
     with a_bench(spark_session) as other:
-        among = volumes.judge(other, fleet, chosen)
+        among = volumes.verdicts_of(other, fleet, chosen)
     output = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in alone}
     again = {(v.resource_name, v.hour): (v.status, v.severity, v.message) for v in among if v.resource_name in mine}
     assert {key: again[key] for key in output} == output
     assert not [v.message for v in among if v.resource_name not in mine and v.status == "firing"]
 
 
-def test_a_group_s_verdict_is_never_milder_when_it_is_worse(bench: Bench) -> None:
+def test_a_worse_group_never_has_a_milder_verdict(bench: Bench) -> None:
     builder = lag.Builder(Scenario(seed=3))
     ladders: dict[str, list[str]] = {}
     at = START + 8 * HOUR
@@ -157,6 +157,6 @@ def test_a_group_s_verdict_is_never_milder_when_it_is_worse(bench: Bench) -> Non
         reader = lag.Reader([(START, 1e6), (at + 50 * MINUTE, rate * speed)], [(at + 50 * MINUTE, back * HOUR)])
         add("rewound", reader)
     chosen = [Case(name, START + n * HOUR) for name in builder.fleet.timelines for n in range(6, 14)]
-    verdicts = lag.judge(bench, builder.fleet, chosen)
+    verdicts = lag.verdicts_of(bench, builder.fleet, chosen)
     assert sum(verdict.status == "firing" for verdict in verdicts) > 10
     assert _never_milder(verdicts, ladders) == []

@@ -1,4 +1,4 @@
-"""The scorer: what counts as found, as missed, as false, and as told in time."""
+"""The scorer: what counts as found, as missed, as a false alarm, and as found in time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FAULT = Fault("disk", "empties", START + 5.25 * HOUR, START + 9 * HOUR, START + 
 
 
 def scored(statuses: str, truth: Truth | None = None, resource_name: str = "disk") -> Score:
-    """Hours from START on: a alarm, o ok, s skip, space not judged."""
+    """Score of one verdict per hour from START on: a firing, o ok, s unknown, space not evaluated."""
     names = {"a": "firing", "o": "ok", "s": "unknown"}
     said = [Verdict(resource_name, START + n * HOUR, names[s], "…") for n, s in enumerate(statuses) if s != " "]
     return score("disks", DETECTOR, said, truth or Truth([FAULT]))
@@ -49,7 +49,7 @@ def test_tickets_against_a_fault(statuses: str, missed: int, false: int) -> None
     assert result.tickets == 1 - missed + false
 
 
-def test_hours_of_warning_count_from_when_the_hour_is_judged() -> None:
+def test_lead_time_counts_from_when_the_hour_is_evaluated() -> None:
     [(_, lead)] = scored("oooooaaaaa").warnings
     assert lead == OUTAGE - (START + 6 * HOUR + SETTLE) == timedelta(hours=3, minutes=20)
     assert scored("oooooaaaaa").warned == 1 and scored("oooooooaaa").warned == 0
@@ -58,14 +58,14 @@ def test_hours_of_warning_count_from_when_the_hour_is_judged() -> None:
 
 
 @pytest.mark.parametrize(("minutes_before", "is_asked"), [(240, True), (176, True), (174, False), (120, False)])
-def test_a_warning_is_asked_of_what_an_hourly_run_could_tell_in_time(minutes_before: int, is_asked: bool) -> None:
-    """The outage is at 09:30: the hour 06:00, judged at 07:10, is the last that can tell it two hours before."""
+def test_a_warning_is_expected_only_if_an_hourly_run_could_give_it_in_time(minutes_before: int, is_asked: bool) -> None:
+    """The outage is at 09:30: the hour 06:00, evaluated at 07:10, is the last that can fire two hours before."""
     begins = OUTAGE - timedelta(minutes=minutes_before)
     fault = Fault("disk", "empties", begins, START + 9 * HOUR, START + 12 * HOUR, OUTAGE)
     assert bool(scored("ooooooaaaa", Truth([fault])).warnings) is is_asked
 
 
-def test_what_nobody_could_know_counts_neither_way() -> None:
+def test_unclear_spans_count_neither_way() -> None:
     truth = Truth(unclear=[("disk", START + 2 * HOUR, START + 3 * HOUR)], decoys={"disk": "recovers"})
     result = scored("ooaoo", truth)
     assert (result.refuted, result.tickets) == (1, 0)
@@ -73,23 +73,23 @@ def test_what_nobody_could_know_counts_neither_way() -> None:
     assert [decoy for _, decoy in result.false_alarms] == ["recovers"] and result.precision == 0
 
 
-def test_a_fault_told_for_something_else_is_named() -> None:
+def test_a_fault_with_another_verdict_is_listed() -> None:
     fault = replace(FAULT, outage=None, verdicts=("critical: restore",))
     said = [
         Verdict("disk", fault.due, "firing", "…", verdict) for verdict in ("critical: restore", "warning: rollback")
     ]
     right, wrong = (score("disks", DETECTOR, [each], Truth([fault])) for each in said)
-    assert (right.judged, right.misjudged, right.well_judged) == (1, [], 1.0)
-    assert (wrong.judged, wrong.misjudged, wrong.missed) == (1, [(fault, said[1])], [])
+    assert (right.compared, right.wrong_verdicts, right.right_verdict_ratio) == (1, [], 1.0)
+    assert (wrong.compared, wrong.wrong_verdicts, wrong.missed) == (1, [(fault, said[1])], [])
     assert [goal.name for goal in wrong.goals if not goal.is_met] == ["severity and direction right, of 1"]
 
 
-def test_a_case_s_name_gives_the_case_back() -> None:
+def test_a_case_is_parsed_from_its_name() -> None:
     case = Case("vol-1", START + 30 * HOUR)
     assert Case.of(case.name) == case
 
 
-def test_a_missed_goal_is_named_with_the_command_that_shows_it_again() -> None:
+def test_a_missed_goal_is_named_with_the_command_that_reproduces_it() -> None:
     verdict = Verdict("vol-2", START, "firing", "Its bucket will be empty.")
     result = Score("starving volumes", 10, 2, 0, 1, [FAULT], false_alarms=[(verdict, "nightly batch")])
     result.claim("advice", FAULT, verdict, "1,000 IOPS advised, 2,000 wanted")
@@ -116,7 +116,7 @@ def test_seeds_are_pooled_as_one_fleet() -> None:
 
 
 def test_a_part_may_score_several_detectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is pooled over its seeds by itself, in the order in which they came."""
+    """Each is pooled separately over its seeds, in order of first occurrence."""
     one, two = replace(scored("oooooaaaaa"), analysis="slow"), replace(scored("aooooooooo"), analysis="full")
     monkeypatch.setitem(PARTS, "brokers", lambda *_: [one, two])
     monkeypatch.setitem(PARTS, "lag", lambda *_: one)
@@ -135,12 +135,12 @@ def test_seeds_are_drawn_unless_they_are_named() -> None:
 
 
 @pytest.mark.parametrize("asked", [{"SEED": "x"}, {"SEEDS": "1,-2"}, {"SEEDS": "0"}, {"SEED": "1", "SEEDS": "2"}])
-def test_wrong_seeds_are_one_clear_line(asked: dict[str, str]) -> None:
+def test_invalid_seeds_are_one_clear_line(asked: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="SEED"):
         seeds_of(asked)
 
 
-def test_an_hour_that_is_called_ok_in_the_middle_of_a_fault_is_a_false_claim() -> None:
+def test_an_ok_verdict_in_the_middle_of_a_fault_is_a_false_claim() -> None:
     fault = replace(FAULT, ends=START + 13 * HOUR, hurts_from=OUTAGE)
     result = scored("ooooooaaaaosoo", Truth([fault]))
     assert result.claims["expected throughout"] == 3

@@ -1,4 +1,4 @@
-"""Fleets of EBS volumes: days of minutes by the demo's physics (demo.ebs_physics), with faults and decoys in them."""
+"""Fleets of EBS volumes: days in minutes by the demo's model (demo.ebs_physics), with faults and decoys."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from tests.simulator.scenario import START, Scenario, Truth
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 MINUTE = timedelta(minutes=1)
 JUST_NOW = 5 * MINUTE
-"""What ended less than so long before the hour's end can't be told from a pause."""
+"""An end less than so long before the end of the hour cannot be distinguished from a pause."""
 NIGHTS, NEW_NIGHTS = 5, 3
 
 
 @dataclass
 class Fleet:
-    """A simulated world, what was done to it, and the hours to judge."""
+    """A simulated world, the truth about it, and the hours to evaluate."""
 
     scenario: Scenario
     world: World
     truth: Truth = field(default_factory=Truth)
     scary: dict[str, list[datetime]] = field(default_factory=dict)
-    """Hours of decoys that must be judged."""
+    """Hours of decoys that must be evaluated."""
     causes: dict[str, list[datetime]] = field(default_factory=dict)
-    """When loads began that are meant to hold a volume back."""
+    """Start times of loads that are planned to throttle a volume."""
     kinds: dict[str, str] = field(default_factory=dict)
     turn: int = 0
 
 
 def meant(scenario: Scenario) -> Fleet:
-    """The fleet of a scenario, as it was meant."""
+    """The planned fleet of a scenario."""
     fleet = Fleet(scenario, World(scenario.seed, lambda: scenario.end))
     chance = random.Random(f"{scenario.seed} volumes")  # noqa: S311 a simulation
     number = 0
@@ -49,7 +49,7 @@ def meant(scenario: Scenario) -> Fleet:
 
 
 class _Builder:
-    """Adds one instance with its volumes: most healthy, some to fail, some only to look so."""
+    """Adds instances with their volumes: most of them healthy, some faults, some decoys."""
 
     def __init__(self, fleet: Fleet, chance: random.Random, number: int) -> None:
         self.fleet, self.chance, self.number = fleet, chance, number
@@ -59,7 +59,7 @@ class _Builder:
         room = self.fleet.scenario.volumes - self.number
         kinds = [*self.fleet.scenario.some(list(FAULTS)), *DECOYS]
         if self.chance.random() < 0.55 and room >= 3:
-            # Every kind in turn, so that no seed leaves one out.
+            # Kinds in rotation, so that every seed has each of them.
             kind = kinds[self.fleet.turn % len(kinds)]
             self.fleet.turn += 1
         else:
@@ -67,7 +67,7 @@ class _Builder:
         nitro_type = self.chance.choice(["m5.xlarge", "m5.2xlarge", "r5.xlarge", "c5.2xlarge"])
         instance_type = INSTANCE_OF.get(kind, nitro_type)
         if kind in ("healthy", "bucket empties") and self.chance.random() < 0.15:
-            instance_type = "m4.xlarge"  # sends no checks
+            instance_type = "m4.xlarge"  # has no status checks of volumes
         self.fleet.world.add_instance(
             ACCOUNT, REGION, self.instance_id, instance_type, {"Name": self.instance_id}, START,
             detailed_monitoring=self.chance.random() < 0.5,
@@ -87,7 +87,7 @@ class _Builder:
         return f"vol-{self.number + position:05d}"
 
     def at(self, earliest_day: float, before_end: timedelta) -> datetime:
-        """A minute by chance, such that something that lasts that long still ends within the scenario."""
+        """A random minute from which an event of this length still ends within the scenario."""
         span = self.fleet.scenario.end - before_end - (START + timedelta(days=earliest_day))
         return START + timedelta(days=earliest_day) + MINUTE * int(self.chance.random() * max(span / MINUTE, 1))
 
@@ -98,7 +98,7 @@ class _Builder:
         )  # fmt: skip
 
     def calm(self, baseline_iops: float, **more: Any) -> LoadModel:
-        """Well below the baseline, with the day's and the week's rhythm, and deploys of some minutes."""
+        """A load well below the baseline, with daily and weekly cycles, and deploys of some minutes."""
         iops = min(baseline_iops, 900) * self.chance.uniform(0.08, 0.5)
         reads = self.chance.uniform(0.1, 0.9)
         deploys = tuple(
@@ -137,19 +137,19 @@ class _Builder:
     # Faults
 
     def bucket_empties(self) -> None:
-        """RocksDB on a small gp2 disk: a load above the baseline that stays."""
+        """RocksDB on a small gp2 volume: a lasting load above the baseline."""
         size = self.chance.choice([10, 20, 33, 50, 100, 150, 250, 400])
         limits = volume_limits("gp2", size, None, None)
         hours = 1.2 * 30 ** self.chance.random()  # 1.2 h to 36 h
         excess = min(limits.credits / (hours * 3600), 3000 - limits.base_iops)
         calm = self.calm(limits.base_iops, noise=0.1, surges=())
         start = self.at(1, timedelta(hours=40))
-        # What comes on top of a calm load that follows the time of day.
+        # Additional load on top of a calm load with a daily cycle.
         wanted = limits.base_iops + excess - (calm.read_iops + calm.write_iops)
         reads = self.chance.uniform(0.2, 0.8)
         surge = Surge(start, self.fleet.scenario.end, wanted * reads, wanted * (1 - reads))
         calm = replace(calm, daily_swing=0.1, weekend_factor=1.0, surges=(surge,))
-        # Requests of 512 KiB count as two: half as many do the same, as far as throughput allows.
+        # Requests of 512 KiB count as two operations: half as many suffice, if throughput allows.
         if (limits.base_iops + excess) * 256 * KIB < 0.8 * limits.burst_bytes and self.chance.random() < 0.4:
             halved = replace(surge, read_iops=surge.read_iops / 2, write_iops=surge.write_iops / 2)
             calm = replace(calm, read_iops=calm.read_iops / 2, write_iops=calm.write_iops / 2, read_kib=512,
@@ -158,7 +158,7 @@ class _Builder:
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def bytes_run_out(self) -> None:
-        """A scan on st1 or sc1 whose credits are bytes, or small random I/O, which costs as much."""
+        """A scan on st1 or sc1, whose credits are bytes, or small random I/O, which costs as much."""
         kind, size = self.chance.choice(["st1", "sc1"]), self.chance.choice([500, 1024, 2048])
         limits = volume_limits(kind, size, None, None)
         mib = limits.base_bytes / 2**20
@@ -171,7 +171,7 @@ class _Builder:
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def batch_overruns(self) -> None:
-        """A nightly batch that one night doesn't end."""
+        """A nightly batch that does not end one night."""
         limits = volume_limits("gp2", 100, None, None)
         wanted = limits.base_iops + limits.credits * self.chance.uniform(0.3, 0.45) / 7200
         begins = timedelta(hours=self.chance.randint(0, 4), minutes=self.chance.randint(0, 50))
@@ -180,11 +180,11 @@ class _Builder:
         surges = tuple(Surge(at, end, wanted * 0.7, wanted * 0.3) for at, end in zip(nights, ends, strict=True))
         self.add(0, "gp2", 100, LoadModel(30, 30, noise=0.1, surges=surges))
         self._know(nights)
-        # What nobody expects begins when it should have ended.
+        # The fault begins when the batch should have ended.
         self.fleet.causes[self.volume_id(0)] = [nights[-1] + 2 * HOUR]
 
     def at_provisioned_limit(self) -> None:
-        """A load beyond what gp3, io1 or io2 have: there is no bucket and no warning."""
+        """A load above the limits of gp3, io1, or io2: without a bucket there is no warning."""
         kind, by_bytes = self.chance.choice(["gp3", "io1", "io2"]), self.chance.random() < 0.5
         iops = {"gp3": None, "io1": 800, "io2": 1000}[kind]
         limits = volume_limits(kind, 300, iops, None)
@@ -198,14 +198,14 @@ class _Builder:
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def micro_bursts(self) -> None:
-        """A third of its IOPS on average, all of them in twelve seconds of each minute."""
+        """A third of its IOPS on average, but all within twelve seconds of each minute."""
         start = self.at(1, timedelta(hours=12))
         surge = Surge(start, start + MINUTE * self.chance.randint(90, 300), 500, 500)
         self.add(0, "gp3", 300, LoadModel(20, 20, noise=0.05, duty=0.2, surges=(surge,)))
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def wears_down(self) -> None:
-        """Above its baseline by day and below it by night: every day ends lower than the one before."""
+        """Above its baseline by day and below it by night: burst balance is lower at the end of each day."""
         size = self.chance.choice([50, 100, 200])
         limits = volume_limits("gp2", size, None, None)
         mean = limits.base_iops * self.chance.uniform(1.1, 1.25)
@@ -216,7 +216,7 @@ class _Builder:
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def instance_binds(self) -> None:
-        """Volumes that are fine each, on an instance that isn't: m5.large keeps 3,600 IOPS for ever."""
+        """Each volume is below its limit, the instance is not: the baseline of m5.large is 3,600 IOPS."""
         start = self.at(1, timedelta(hours=12))
         surge = Surge(start, start + MINUTE * self.chance.randint(150, 400), 1250, 1250)
         self.add(0, "gp3", 500, LoadModel(50, 50, noise=0.1, surges=(surge,)))
@@ -226,14 +226,14 @@ class _Builder:
         self.fleet.kinds |= {self.volume_id(p): "instance's limit" for p in range(3)}
 
     def stalls(self) -> None:
-        """I/O that makes no progress."""
+        """Stalled I/O."""
         volume = self.add(0, "gp3", 200, self.calm(3000))
         start = self.at(1, timedelta(hours=5))
         self.fleet.world.stall(volume.volume_id, start, start + MINUTE * self.chance.randint(30, 90))
         self.fleet.causes[volume.volume_id] = [start]
 
     def clamped_for_days(self) -> None:
-        """Beyond what it has for so long that the day before doesn't tell what it wants either."""
+        """Throttled for so long that the previous day does not show its demand either."""
         kind = self.chance.choice(["gp3", "io1", "io2"])
         iops = {"gp3": None, "io1": 800, "io2": 1000}[kind]
         wanted = volume_limits(kind, 300, iops, None).base_iops * self.chance.uniform(1.2, 2.0)
@@ -246,7 +246,7 @@ class _Builder:
         self.scare(start + 28 * HOUR, start + 32 * HOUR)
 
     def dry_within_the_hour(self) -> None:
-        """A full bucket that a sudden load empties in some 35 minutes."""
+        """A sudden load that drains a full bucket in about 35 minutes."""
         size = self.chance.choice([10, 33, 50, 100])
         start = self.at(1, timedelta(hours=12))
         wanted = self.chance.uniform(2500, 2850)
@@ -255,7 +255,7 @@ class _Builder:
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def stalls_for_minutes(self) -> None:
-        """Two to fourteen minutes without progress: an incident, however short."""
+        """Stalled I/O for two to fourteen minutes: an incident, however short."""
         volume = self.add(0, "gp3", 200, self.calm(3000))
         start = self.at(1, timedelta(hours=5))
         self.fleet.world.stall(volume.volume_id, start, start + MINUTE * self.chance.randint(2, 14))
@@ -269,11 +269,11 @@ class _Builder:
         end = start + MINUTE * self.chance.randint(60, 240)
         self.fleet.world.slow(volume.volume_id, start, end, self.chance.uniform(30, 100))
         self.fleet.causes[volume.volume_id] = [start]
-        # Its own past is what it is slow against.
+        # Its own history is the baseline.
         self.scare(start - 24 * HOUR, start - HOUR)
 
     def hydrates(self) -> None:
-        """Made from a snapshot: what is read for the first time comes from S3."""
+        """Created from a snapshot: blocks are loaded from S3 on first read."""
         start = self.at(1, timedelta(hours=10))
         load = LoadModel(350, 100, noise=0.1, concurrency=32)
         volume = self.add(0, "gp3", 500, load, created_at=start)
@@ -282,7 +282,7 @@ class _Builder:
         self.fleet.causes[volume.volume_id] = [start]
 
     def limit_before_nitro(self) -> None:
-        """A gp3 at its limit where nothing sends a check."""
+        """A gp3 volume at its limit, on an instance without status checks of volumes."""
         start = self.at(1, timedelta(hours=12))
         wanted = 3000 * self.chance.uniform(1.15, 1.5)
         surge = Surge(start, start + MINUTE * self.chance.randint(120, 400), wanted * 0.5, wanted * 0.5)
@@ -290,7 +290,7 @@ class _Builder:
         self.fleet.causes[self.volume_id(0)] = [start]
 
     def instance_binds_before_nitro(self) -> None:
-        """m4.large has 3,600 IOPS, and tells nobody when they are used."""
+        """m4.large has 3,600 IOPS and no metric of their use."""
         start = self.at(1, timedelta(hours=12))
         surge = Surge(start, start + MINUTE * self.chance.randint(120, 400), 1100, 1100)
         self.add(0, "gp3", 500, LoadModel(50, 50, 8, 8, noise=0.1, surges=(surge,)))
@@ -301,7 +301,7 @@ class _Builder:
     # Decoys
 
     def instance_bursts(self) -> None:
-        """A quarter of an hour beyond the instance's baseline, which its burst is for."""
+        """15 minutes above the instance's baseline, within its burst."""
         start = self.at(1, timedelta(hours=12))
         surge = Surge(start, start + MINUTE * self.chance.randint(12, 17), 220, 220)
         for position in range(3):
@@ -310,14 +310,14 @@ class _Builder:
         self.scare(start, start)
 
     def always_as_slow(self) -> None:
-        """Four times as slow as others, as ever."""
+        """Four times as slow as others, for the whole history."""
         volume = self.add(0, "gp3", 300, LoadModel(100, 100, noise=0.1))
         self.fleet.world.slow(volume.volume_id, START, self.fleet.scenario.end, 4.5)
         first = self.at(2, timedelta(hours=6))
         self.scare(first - 24 * HOUR, first)
 
     def one_stalled_minute(self) -> None:
-        """Less than anybody notices."""
+        """Throttled for too short a time to matter."""
         volume = self.add(0, "gp3", 200, self.calm(3000))
         start = self.at(1, timedelta(hours=5))
         self.fleet.world.stall(volume.volume_id, start, start + MINUTE)
@@ -329,7 +329,7 @@ class _Builder:
         scary += [start_of_hour(first) + n * HOUR for n in range(hours)]
 
     def recovers(self) -> None:
-        """A bucket that a load of under an hour brings low, and that refills."""
+        """A load of under an hour lowers burst balance, which refills."""
         size = self.chance.choice([50, 100, 200])
         limits = volume_limits("gp2", size, None, None)
         start = self.at(1, timedelta(hours=12))
@@ -338,12 +338,12 @@ class _Builder:
         calm = self.calm(limits.base_iops)
         surge = Surge(start, start + MINUTE * minutes, wanted / 2, wanted / 2)
         self.add(0, "gp2", size, replace(calm, read_kib=16, write_kib=16, surges=(surge,)))
-        # Nobody can know that it ends; once it has ended for some minutes, everybody can.
+        # The end is not predictable, but it is visible some minutes later.
         self.fleet.truth.unclear.append((self.volume_id(0), start, start + MINUTE * minutes - HOUR + JUST_NOW))
         self.scare(start, start + 2 * HOUR)
 
     def nightly(self) -> None:
-        """A batch of two hours every night, begun by hand or after another, that takes half of the bucket."""
+        """A nightly batch of two hours at a varying time, which uses half of the bucket."""
         limits = volume_limits("gp2", 100, None, None)
         wanted = limits.base_iops + limits.credits * self.chance.uniform(0.35, 0.6) / 7200
         begins = timedelta(hours=self.chance.randint(0, 4), minutes=self.chance.randint(0, 50))
@@ -356,29 +356,29 @@ class _Builder:
         self._know(nights)
 
     def _know(self, nights: Sequence[datetime]) -> None:
-        """Judges the last nights. The first of them are as new to the detector as a new batch is."""
-        judged = nights[1:][-NIGHTS:]
-        for sample_fleet in judged:
+        """Evaluates the last nights. On the first of them the batch is new to the detector."""
+        evaluated_nights = nights[1:][-NIGHTS:]
+        for sample_fleet in evaluated_nights:
             self.scare(sample_fleet, sample_fleet + 4 * HOUR)
-        # Before that, the past that the detector would have isn't judged either.
-        for sample_fleet in nights[: nights.index(judged[0]) + NEW_NIGHTS]:
+        # Earlier nights, without history for the detector, are not evaluated.
+        for sample_fleet in nights[: nights.index(evaluated_nights[0]) + NEW_NIGHTS]:
             self.fleet.truth.unclear.append((self.volume_id(0), sample_fleet, sample_fleet + 2 * HOUR))
 
     def spikes(self) -> None:
-        """One minute in thirty far beyond what it may do."""
+        """Far above its limit for one minute in thirty."""
         self.add(0, "gp2", 100, LoadModel(20, 20, spike_every_minutes=30, spike_iops=4000))
         first = self.at(1, timedelta(hours=6))
         self.scare(first, first + 2 * HOUR)
 
     def short_limit(self) -> None:
-        """At its limit for some minutes."""
+        """At its limit for some minutes only."""
         start = self.at(1, timedelta(hours=6))
         surge = Surge(start, start + MINUTE * self.chance.randint(3, 8), 2500, 2500)
         self.add(0, "gp3", 100, LoadModel(50, 50, surges=(surge,)))
         self.scare(start, start)
 
     def near_limit(self) -> None:
-        """Busy all day, and within what it may do."""
+        """Busy all day, below its limits."""
         self.add(0, "gp3", 500, LoadModel(1100, 1100, daily_swing=0.05, weekend_factor=1.0, noise=0.02))
         first = self.at(1, timedelta(hours=6))
         self.scare(first, first + 2 * HOUR)
@@ -390,14 +390,14 @@ class _Builder:
         self.scare(first, first + 2 * HOUR)
 
     def detached(self) -> None:
-        """Taken off in the middle of its life."""
+        """Detached during the scenario."""
         volume = self.add(0, "gp2", 50, self.calm(150))
         at = self.at(1, timedelta(hours=12))
         self.fleet.world.detach(volume.volume_id, at)
         self.scare(at, at + 2 * HOUR)
 
     def loses_points(self) -> None:
-        """CloudWatch lacks some minutes, or all."""
+        """CloudWatch has no data points for some minutes, or for all."""
         volume = self.add(0, "gp2", 100, self.calm(300))
         at = self.at(1, timedelta(hours=12))
         self.fleet.world.lose_points(volume.volume_id, at, at + MINUTE * self.chance.choice([7, 25, 50, 130]))

@@ -1,4 +1,4 @@
-"""What EC2 and CloudWatch say of simulated volumes, all cases as volumes of one hour, in the layout of the sources."""
+"""Responses of EC2 and CloudWatch on simulated volumes, all cases as volumes of one hour, in the sources' layout."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import ebs_volumes as app
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
-from tests.simulator.scenario import JUDGED, START, Case
+from tests.simulator.scenario import EVALUATED, START, Case
 from tests.simulator.volume_kinds import ACCOUNT, MINUTE, REGION, Fleet
 
 LATE_BALANCE = 5
-"""Minutes by which BurstBalance comes later than the rest."""
+"""Delay of BurstBalance relative to the other metrics, in minutes."""
 LOW_PERCENT, WAITING = 40.0, 4
 
 
 class Points:
-    """CloudWatch's answer in the long layout, column by column."""
+    """CloudWatch's response in the long layout, as columns."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -40,7 +40,7 @@ class Points:
         return self.numbers[name]
 
     def add(self, resource_name: str, metric: str, start: datetime, period_seconds: int, values: np.ndarray) -> None:
-        """One series from `start` on; NaN: no point. A series without points has a row of its own."""
+        """One series from `start` on; NaN: no data point. A series without data points is one row."""
         there = np.flatnonzero(~np.isnan(values))
         at = np.int64(start.timestamp()) + there * period_seconds
         if not len(there):
@@ -75,8 +75,8 @@ _REST = {"calls": "int", "metrics_asked": "int", "resource": "string", "gap": "s
 
 
 def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:
-    """What the app's `extract` would give, all cases as volumes of one hour."""
-    end = JUDGED + HOUR
+    """Frames as returned by the app's `extract`, all cases as volumes of one hour."""
+    end = EVALUATED + HOUR
     until = {"known_until": f.lit(end)}
     volumes = spark.createDataFrame([_volume_row(fleet, case) for case in chosen], Ec2Volumes({}).schema())
     hosts = sorted({Case(str(fleet.world.volumes[case.resource_name].instance_id), case.hour) for case in chosen},
@@ -131,7 +131,7 @@ def _volume_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "created_at": volume.created_at + case.shift,
         "attachments": [attachment] if is_attached else [],
         "tags": {},
-        "observed_at": JUDGED + HOUR,
+        "observed_at": EVALUATED + HOUR,
         "resource": f"{ACCOUNT}/{REGION} volumes",
         "gap": None,
     }
@@ -157,7 +157,7 @@ def _instance_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "ebs_baseline_bytes_per_second": kind.base_mbps * 125e3,
         "ebs_maximum_bytes_per_second": kind.max_mbps * 125e3,
         "tags": {},
-        "observed_at": JUDGED + HOUR,
+        "observed_at": EVALUATED + HOUR,
         "resource": f"{ACCOUNT}/{REGION} instances",
         "gap": None,
     }
@@ -183,7 +183,7 @@ def _add_volume(world: World, case: Case, hour: Points, day: Points) -> None:
             values[-LATE_BALANCE:] = np.nan
         metrics[metric.column] = values
         hour.add(case.name, metric.column, start + case.shift, 60, values)
-    # Those of which the app may want the last day; it says itself which.
+    # Candidates for a read of the last day; the app selects among them.
     checks = ("iops_exceeded", "throughput_exceeded", "stalled")
     is_held = any(np.nanmax(metrics[name], initial=0) > 0 for name in checks)
     is_low = np.nanmin(metrics["burst_balance_percent"], initial=100) <= LOW_PERCENT

@@ -1,8 +1,8 @@
-"""EBS volumes: what the simulated disks did (the truth), which hours are judged, and how well.
+"""EBS volumes: the truth about simulated disks, the evaluated hours, and the score.
 
-The truth isn't what was meant but what the disk did: a fault is a span in which it was held back for long, and begins
-with the load that led to it. Only hours that can decide something are judged: those around each fault, the scariest of
-each decoy, and some of each instance by chance. All volumes of an instance are judged together.
+The truth is measured on the simulated disk, not planned: a fault is a long span of throttling, and begins with the load
+that led to it. Only decisive hours are evaluated: those around each fault, the most fault-like of each decoy, and some
+random hours of each instance. All volumes of an instance are evaluated together.
 """
 
 from __future__ import annotations
@@ -22,48 +22,48 @@ from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.apps import ebs_volumes as app
 from tests.simulator.bench import Bench
-from tests.simulator.scenario import JUDGED, START, Case, Fault, Scenario, Verdict
+from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Verdict
 from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import JUST_NOW, MINUTE, Fleet, meant
 from tests.simulator.volume_sources import sources
 
 FIRST = START + timedelta(days=1)
-"""The first hour that is judged: the app looks back a day."""
+"""The first evaluated hour: the app looks back a day."""
 HURTS, HARMLESS = 25, 10
-"""Minutes: held back for longer is a fault, for less nothing; what lies between counts neither way."""
+"""Minutes of throttling: more is a fault, less is not; anything between counts neither way."""
 STALL_HURTS, SLOW = 2, 5
-"""Minutes without progress that are an incident; and times the usual latency that is one."""
+"""Minutes without progress that are an incident; and the multiple of the baseline latency that is one."""
 DRY = 6
-"""Minutes after which the hour in which a bucket ran dry must say so: it was seen to empty."""
+"""Minutes after which the hour in which burst balance reached 0 must report it: its decrease was visible."""
 PAUSE = 10
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
 ADVICE, SINCE = "advice carries what is wanted", "since when is right"
 ADVISED = ("advised_volume_type", "advised_size_gib", "advised_iops", "advised_throughput_mib_s")
 CARRIED, SPARE_MINUTES = 0.98, 60
-"""Share of the minutes in which the advised volume must do all that is wanted; fewer minutes prove nothing."""
+"""Share of the minutes in which the advised volume must meet the demand; and the fewest minutes that prove it."""
 LONG, OF_IT = timedelta(minutes=90), 0.8
-"""After so long a time in a fault, so much of it must be told."""
+"""In a fault that has lasted so long, this share of its minutes must be reported."""
 
 
-# What came of it
+# The truth
 
 
 def build(scenario: Scenario) -> Fleet:
-    """The fleet of a scenario, with its truth."""
+    """The fleet of a scenario with its truth."""
     fleet = meant(scenario)
     _label(fleet)
     return fleet
 
 
 class _Hurt(NamedTuple):
-    """Minutes of a volume, over all days."""
+    """Minutes of a volume over all days."""
 
     held: Minutes
-    """It did less than it was asked to, for whatever reason, or took many times as long."""
+    """Minutes in which it served less than the demand, or with a multiple of the baseline latency."""
     stalled: Minutes
     instance_over: Minutes
     instance_drains: Minutes
-    """Its instance was asked for more than it sustains and lives on its burst."""
+    """Minutes in which the demand exceeded the instance's baseline and was served from its burst."""
 
 
 def _label(fleet: Fleet) -> None:
@@ -73,21 +73,21 @@ def _label(fleet: Fleet) -> None:
         kind = fleet.kinds.get(volume.volume_id, "beside a fault" if meant_at else "healthy")
         fleet.truth.decoys[volume.volume_id] = kind
         _label_volume(fleet, volume, kind, hurt, meant_at)
-        # Neither: a load that would have held it back had it lasted. Nobody can know that it ends; once it has ended
-        # for some minutes, everybody can.
+        # Neither: a load that would have throttled it, had it lasted. Its end is not predictable, but it is visible
+        # some minutes later.
         hurt_by = {fault.begins for fault in fleet.truth.faults if fault.resource_name == volume.volume_id}
         for at in set(meant_at) - hurt_by:
             surges = [surge for v in fleet.world._unit_of(volume).volumes for surge in v.load.surges]
             ends = max((surge.end for surge in surges if surge.start == at), default=at)
             fleet.truth.unclear.append((volume.volume_id, at, ends - HOUR + JUST_NOW))
-        # Neither: its instance was at its limit, and of the share that it lost it felt little.
+        # Neither: its instance was at its limit, but the volume lost little.
         beside = [at for v in fleet.world._unit_of(volume).volumes for at in fleet.causes.get(v.volume_id, [])]
         for first, last, minutes in _spans(hurt.instance_over):
             start, end = START + first * MINUTE, START + last * MINUTE
             if minutes > HARMLESS:
                 began = max((at for at in beside if at <= start), default=start)
                 fleet.truth.unclear.append((volume.volume_id, began, end))
-        # Neither: its instance lived on its burst for longer than that is made for, and then no longer had to.
+        # Neither: its instance used its burst for longer than designed, and then the load ended.
         for first, last, minutes in _spans(hurt.instance_drains):
             if minutes > INSTANCE_BURST_SECONDS / 60:
                 end = START + last * MINUTE
@@ -99,22 +99,22 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
     began = ended = START - 2 * HOUR
     for first, last, minutes in _spans(hurt.held):
         start, end = START + first * MINUTE, START + last * MINUTE
-        # What nobody meant begins with the first of its spans: a load that grows past a limit meets it on and off.
+        # An unplanned fault begins with its first span: a growing load reaches the limit intermittently.
         began, ended = (start if start - ended > HOUR else began), end
         of_cause = max((at for at in meant_at if at <= start), default=None)
         stalls = np.flatnonzero(hurt.stalled[first : last + 1])
         if len(stalls) >= STALL_HURTS:
             enough, seen = STALL_HURTS, int(stalls[STALL_HURTS - 1])
         else:
-            # What a bucket that runs dry does is seen at once; of what takes long a quarter of the hour has to. A full
-            # bucket doesn't help where its instance holds it back.
+            # An empty bucket is visible at once; slower effects must fill a quarter of the hour. A full bucket does not
+            # help if the instance throttles the volume.
             by_instance = hurt.instance_over[first : last + 1].any()
             is_dry = volume.limits.credits and not volume.slow and not by_instance
             enough, seen = HURTS, DRY if is_dry else HURTS
         cause, due = of_cause or began, start_of_hour(start + seen * MINUTE)
         if minutes <= HARMLESS and minutes < enough:
             continue
-        # Neither: it hurts a little, it is the same load again, or it was before the first hour that is judged.
+        # Neither: little impact, the same load again, or before the first evaluated hour.
         if minutes < enough or cause in output or due < FIRST:
             fleet.truth.unclear.append((volume.volume_id, cause, end))
             continue
@@ -145,7 +145,7 @@ def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
 
 
 def _spans(held: np.ndarray) -> Iterator[tuple[int, int, int]]:
-    """First minute, last minute and minutes held of each span without a long pause."""
+    """(first minute, last minute, throttled minutes) of each span without a long pause."""
     at = np.flatnonzero(held)
     for part in np.split(at, np.flatnonzero(np.diff(at) > PAUSE) + 1):
         if len(part):
@@ -153,7 +153,7 @@ def _spans(held: np.ndarray) -> Iterator[tuple[int, int, int]]:
 
 
 def cases(fleet: Fleet) -> list[Case]:
-    """The hours of volumes to judge, with all volumes of their instance."""
+    """The hours of volumes to evaluate, with all volumes of their instance."""
     chance = random.Random(f"{fleet.scenario.seed} hours")  # noqa: S311 a simulation
     last = fleet.scenario.end - HOUR
     wanted: dict[str, set[datetime]] = {}
@@ -182,34 +182,34 @@ def cases(fleet: Fleet) -> list[Case]:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Simulates, judges and scores."""
+    """Simulates, evaluates, and scores."""
     fleet = build(scenario)
-    verdicts = judge(bench, fleet, cases(fleet))
+    verdicts = verdicts_of(bench, fleet, cases(fleet))
     result = score("starving volumes", bench.detector("ebs_volume_starving"), verdicts, fleet.truth)
     result.errors, result.error_of = _forecast_errors(verdicts, fleet.truth.faults), "time to exhaustion"
     _check_claims(result, fleet, verdicts)
     return result
 
 
-def judge(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
-    """What the detector says of these hours."""
+def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
+    """Verdicts of the detector on these hours."""
     with TemporaryDirectory() as folder:
-        frames = app.transform(sources(bench.spark, fleet, chosen, Path(folder)), JUDGED, Config())
+        frames = app.transform(sources(bench.spark, fleet, chosen, Path(folder)), EVALUATED, Config())
         # No detector of volumes reads single minutes.
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
     bench.remember("metrics.volume_hourly", "volume_id")
-    return [Verdict.of(row.resource.columns["volume_id"], row) for row in bench.judge("ebs_volume_starving")]
+    return [Verdict.of(row.resource.columns["volume_id"], row) for row in bench.findings("ebs_volume_starving")]
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
-    """Of each fault the alarm that is due and its last one: what they advise, and since when they say it hurts."""
+    """Scores the due verdict and the last one of each fault: advice, and start of the impact."""
     firing: dict[str, list[Verdict]] = {}
-    judged = {(verdict.resource_name, verdict.hour) for verdict in verdicts}
+    evaluated = {(verdict.resource_name, verdict.hour) for verdict in verdicts}
 
-    def judged_since(verdict: Verdict) -> datetime:
+    def evaluated_since(verdict: Verdict) -> datetime:
         hour = verdict.hour
-        while (verdict.resource_name, hour - HOUR) in judged:
+        while (verdict.resource_name, hour - HOUR) in evaluated:
             hour -= HOUR
         return hour
 
@@ -221,36 +221,36 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
         first = [v for v in during if v.hour == fault.due]
         for verdict in {v.hour: v for v in (*first, *during[-1:])}.values():
             lasts = fault.ends - fault.begins >= SPARE_MINUTES * MINUTE
-            # Where its instance holds it back as well, and tighter, another volume helps nothing.
+            # If the instance's limit is lower, another volume does not help.
             if lasts and _is_of_volume(fault) and not _is_held_by_instance(fleet, verdict):
                 result.claim(ADVICE, fault, verdict, _wrong_advice(fleet, fault, verdict.metrics))
             if fault.kind.startswith("instance") and verdict.metrics.get("instance_wanted_iops") is not None:
                 result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.metrics))
-            # Of an instance's limit and of slowness the last day isn't asked: the hours judged before tell since when.
+            # For instance limits and latency the last day is not read: previously evaluated hours give the start.
             by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
-            known_from = judged_since(verdict) if by_hours else START
+            known_from = evaluated_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
-                wrong = f"{output:.0f} min told of {hurt / MINUTE:.0f}" if output < least else None
+                wrong = f"{output:.0f} min reported of {hurt / MINUTE:.0f}" if output < least else None
                 result.claim(SINCE, fault, verdict, wrong)
 
 
 def _is_of_volume(fault: Fault) -> bool:
-    """Whether another volume would help."""
+    """Whether the fault is one of the volume itself, so that another type or size helps."""
     return not fault.kind.startswith(("instance", "stalled", "slow", "hydrating", "beside", "healthy", "micro"))
 
 
 def _is_held_by_instance(fleet: Fleet, verdict: Verdict) -> bool:
-    """Whether its instance's limit bound for half of the hour."""
+    """Whether its instance's limit was reached for half of the hour."""
     over = _hurt(fleet, fleet.world.volumes[verdict.resource_name]).instance_over
     first = int((verdict.hour - START) / MINUTE)
     return int(over[first : first + 60].sum()) >= 30
 
 
 def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:
-    """Tries the advised volume on the load that was wanted, while the fault lasted."""
+    """Simulates the advised volume with the demand during the fault; None if the volume suffices, else the error."""
     advised = [metrics[name] for name in ADVISED]
     if advised[0] is None:
         return "no volume is advised"
@@ -269,7 +269,7 @@ def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str
 
 
 def _wrong_instance(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:
-    """Whether what the instance should sustain is what its volumes wanted together, nine minutes of ten."""
+    """None if the advised instance limits cover the demand of its volumes in 90 % of minutes, else the error."""
     iops, rate = np.zeros(1), np.zeros(1)
     for volume in fleet.world._unit_of(fleet.world.volumes[fault.resource_name]).volumes:
         reads, writes = _wanted(fleet, volume, fault)
@@ -283,7 +283,7 @@ def _wrong_instance(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> s
 
 
 def _wanted(fleet: Fleet, volume: Volume, fault: Fault) -> tuple[Minutes, Minutes]:
-    """Reads and writes a second that were wanted of a volume while the fault lasted."""
+    """Demand on a volume during the fault, in reads and writes per second."""
     unit = fleet.world._unit_of(volume)
     row, first = unit.volumes.index(volume), int(START.timestamp() // 86_400)
     days = [unit.day(day)[0][row] for day in range(first, first + fleet.scenario.days)]
@@ -293,7 +293,7 @@ def _wanted(fleet: Fleet, volume: Volume, fault: Fault) -> tuple[Minutes, Minute
 
 
 def _forecast_errors(verdicts: list[Verdict], faults: list[Fault]) -> list[float]:
-    """Of forecasts made while the load that emptied the bucket was there for all of the hour, an hour or more ahead."""
+    """Relative errors of forecasts an hour or more ahead, from hours with the complete load that drained the bucket."""
     errors = []
     outages = {fault.resource_name: fault for fault in faults if fault.kind.startswith(("b", "n"))}
     for verdict in verdicts:

@@ -1,4 +1,4 @@
-"""What the tests of the AWS sources share: a config for a world, and sources read in this process, without Spark."""
+"""Helpers of the tests of AWS sources: a config for a world, and sources read in this process, without Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def world_of(volumes: int, load: LoadModel | None = None) -> World:
 def environment(
     endpoint: AwsEndpoint, folder: Path, accounts: Iterable[Mapping[str, Any]] | None = None
 ) -> dict[str, str]:
-    """What a task needs in its environment: where AWS is, the keys, and a config with these accounts."""
+    """Sets the environment of a task: endpoint, keys, and a config with these accounts."""
     file = folder / "streamwarden.yaml"
     file.write_text(json.dumps({"aws": list(accounts or [{"account": ACCOUNT, "regions": [REGION]}])}))
     return {**endpoint.environment(ACCOUNT, REGION), CONFIG_ENV: str(file)}
@@ -78,7 +78,7 @@ _SERIES = pa.schema(
 
 
 def ask(rows: list[dict[str, Any]], span: Span) -> list[dict[str, Any]]:
-    """What a task of `read_metrics` answers to these series."""
+    """Rows that a task of `read_metrics` returns for these series."""
     batch = pa.RecordBatch.from_pylist(rows, schema=_SERIES)
     return [row for answer in _Reader(span, 1).read(iter([batch])) for row in answer.to_pylist()]
 

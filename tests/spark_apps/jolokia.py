@@ -1,4 +1,4 @@
-"""Waits for what a JVM tells over Jolokia."""
+"""Waits for conditions on the MBeans of a JVM, over Jolokia."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import httpx
 def wait_until(
     url: str, mbeans: str, is_so: Callable[[Collection[Mapping[str, Any]]], bool], seconds: float = 120
 ) -> None:
-    """Until the attributes of all MBeans of a pattern are so. `mbeans`: as behind `/read/`."""
-    deadline, told = time.monotonic() + seconds, list[Mapping[str, Any]]()
+    """Waits until `is_so` holds for the attributes of the MBeans that match a pattern (`mbeans`: as behind `/read/`).
+
+    Raises AssertionError after `seconds`.
+    """
+    deadline, attributes = time.monotonic() + seconds, list[Mapping[str, Any]]()
     while time.monotonic() < deadline:
         try:
-            told = list(httpx.get(f"{url}/read/{mbeans}", timeout=5).json().get("value", {}).values())
-            if is_so(told):
+            attributes = list(httpx.get(f"{url}/read/{mbeans}", timeout=5).json().get("value", {}).values())
+            if is_so(attributes):
                 return
         except httpx.HTTPError:
-            pass  # it doesn't listen yet
+            pass  # the agent does not listen yet
         time.sleep(0.3)
-    raise AssertionError(f"{mbeans} isn't as it should be, but {told}")
+    raise AssertionError(f"{mbeans}: condition not met after {seconds} s, last response: {attributes}")

@@ -1,6 +1,4 @@
-"""Commits as groups make them; and records of `__consumer_offsets` as a broker would write them, for histories that
-can't be had by waiting.
-"""
+"""Commits by group clients, and records of `__consumer_offsets` as a broker writes them, for past hours."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ _COMING = (
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
     KafkaError._WAIT_COORD,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,  # the coordinator hasn't heard of a new topic, though its leaders have
+    KafkaError.UNKNOWN_TOPIC_OR_PART,  # the coordinator has no metadata of a new topic yet, its leaders do
 )
 
 
@@ -83,7 +81,7 @@ def _assignment(assigned: Mapping[str, Sequence[int]]) -> bytes:
 
 
 def commit(bootstrap_servers: str, group: str, *offsets: TopicPartition, seconds: float = 30) -> None:
-    """Commits, as soon as the group has a coordinator: a new broker makes `__consumer_offsets` now, and loads it."""
+    """Commits once the group has a coordinator: a new broker first creates and loads `__consumer_offsets`."""
     consumer = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group, "enable.auto.commit": False})
     deadline = time.monotonic() + seconds
     while True:
@@ -98,7 +96,7 @@ def commit(bootstrap_servers: str, group: str, *offsets: TopicPartition, seconds
 
 
 def times_written(bootstrap_servers: str, group: str, place: TopicPartition) -> int:
-    """How often a commit stands in the log: a client repeats one whose answer it didn't like or get."""
+    """Number of records of a commit in the log: a client retries a commit without a successful response."""
     reader = Consumer({"bootstrap.servers": bootstrap_servers, "group.id": "reader", "enable.auto.commit": False})
     log = TopicPartition(TOPIC, log_partition(group, len(reader.list_topics(TOPIC, 10).topics[TOPIC].partitions)), 0)
     _, end = reader.get_watermark_offsets(log, timeout=10)
@@ -114,7 +112,7 @@ def times_written(bootstrap_servers: str, group: str, place: TopicPartition) -> 
 
 
 def write_commits(bootstrap_servers: str, commits: list[Commit]) -> None:
-    """Puts commits where their group's coordinator would. A coordinator learns of them only when it loads anew."""
+    """Writes commits where their group's coordinator would. A coordinator reads them only when it reloads the log."""
     records = []
     for made in commits:
         at_ms = int(made.at.timestamp() * 1000)
@@ -124,7 +122,7 @@ def write_commits(bootstrap_servers: str, commits: list[Commit]) -> None:
 
 
 def write_group(bootstrap_servers: str, group: str, generation: int, at: datetime) -> None:
-    """Puts a group's metadata where its coordinator would."""
+    """Writes a group's metadata where its coordinator would."""
     _write(bootstrap_servers, [(group, group_key(group), group_value(generation), int(at.timestamp() * 1000))])
 
 

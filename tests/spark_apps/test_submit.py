@@ -1,4 +1,4 @@
-"""What an app that fails says."""
+"""Errors of an app that fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_apps import submit
 from tests.conftest import a_database
 
 
-def test_the_first_error_is_told_though_the_warehouse_cannot_note_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_error_is_reported_though_the_warehouse_cannot_store_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def extract(*_: Any) -> None:
         raise StreamwardenError("the first error")
 

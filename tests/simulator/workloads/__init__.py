@@ -1,11 +1,10 @@
-"""Topics, groups and applications: clusters that each live through one fault, one decoy or nothing, judged by all their
-rules.
+"""Topics, groups, and applications: clusters with one fault, one decoy, or nothing, evaluated by all their detectors.
 
-A cluster is drawn with at most one thing wrong and its life of weeks simulated (`life`). The sources' answers of the
-judged hour are made from that (`sources`) and given to the real apps, once for all clusters of a seed; the hours before
-stand in the warehouse as those apps would have left them (`past`). Then every rule judges every cluster: one that
-speaks where nothing is wrong, or of what is another rule's, gives a false alarm. Where a fault has a beginning, the
-same life is judged before it as well.
+Each cluster has at most one fault, and weeks of its operation are simulated (`process_lifetimes`). The responses of the
+sources in the evaluated hour are computed from that (`sources`) and passed to the real apps, once for all clusters of a
+seed. The previous hours are written to the warehouse as the apps would have written them (`history`). Then every
+detector evaluates every cluster. A detector that fires on a healthy cluster, or on the fault of another detector, gives
+a false alarm. If a fault has a beginning, the same cluster is also evaluated before it.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ DECOYS: tuple[Kind, ...] = (
     *external_calls.DECOYS,
 )
 TURNS = 34
-"""Groups of a scenario for which each kind is drawn once."""
+"""Value of `Scenario.groups` with which each kind occurs once."""
 NAMED = {
     "topic_replication_weak": {
         "may_be_single": "^scratch-",
@@ -115,11 +114,11 @@ NAMED = {
     "topic_abandoned": {"keep": "^ledger-"},
     "internal_topic_foreign_consumer": {"may_read": "^backup-"},
 }
-"""What a deployment has to say about itself."""
+"""Params that a deployment has to set."""
 
 
 def build(scenario: Scenario) -> list[Life]:
-    """Each kind by turns; each is judged at another hour of the week."""
+    """Clusters of all kinds in rotation, each evaluated at another hour of the week."""
     kinds = [*scenario.some(FAULTS), *DECOYS]
     random.Random(f"{scenario.seed} workloads").shuffle(kinds)  # noqa: S311 a simulation
     lives = []
@@ -143,14 +142,14 @@ def _life(scenario: Scenario, number: int, kind: Kind, *, before: bool) -> Life:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
-    """Simulates, judges and scores each rule."""
+    """Simulates the clusters, evaluates them, and scores each detector."""
     lives = build(scenario)
     load(bench, lives)
     return [_scored(bench, lives, rule) for rule in RULES]
 
 
 def load(bench: Bench, lives: Sequence[Life]) -> None:
-    """What the apps make of the judged hour, and the past."""
+    """Runs the apps for the evaluated hour, and writes the previous hours."""
     config = sources.config_of(lives)
     with TemporaryDirectory() as folder:
         bench.load("consumer_groups", sources.topics_and_groups(bench.spark, lives, Path(folder)))
@@ -167,14 +166,14 @@ def load(bench: Bench, lives: Sequence[Life]) -> None:
 
 
 def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
-    """A fault is its cluster; what nothing is to be said of are the things of all clusters, one by one."""
+    """The score of one detector. A fault counts per cluster, a true negative per resource."""
     by_cluster = {life.cluster: life for life in lives}
     config = Config.model_validate({"detectors": {rule: {"params": NAMED[rule]}} if rule in NAMED else {}})
     truth, verdicts, named = Truth(), list[Verdict](), list[tuple[Fault, Verdict, str | None]]()
     faults = {life.cluster: _fault(life, rule) for life in lives if rule in life.rights}
     truth.faults += faults.values()
     unknown = dict[str, Verdict]()
-    for finding in bench.judge(rule, config, is_analyzed=True):
+    for finding in bench.findings(rule, config, is_analyzed=True):
         life = by_cluster[finding.resource.columns["cluster"]]
         said = Verdict.of(life.cluster, finding, finding.reason)
         if rule in life.unknown and _is_meant(life.unknown[rule].resource, finding):
@@ -187,7 +186,7 @@ def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
             if rule in life.may:
                 truth.unclear.append((said.resource_name, said.hour, said.hour))
         verdicts.append(said)
-    # Judged once: what it says then it would have said for as long as its tickets take to open.
+    # Evaluated once: the verdict represents all hours that a ticket needs.
     result = score(rule, replace(bench.detector(rule), open_after_hours=1), _worst(verdicts), truth)
     for fault, verdict, wrong in named:
         if verdict.status == "firing" and wrong is not None:
@@ -196,7 +195,7 @@ def _scored(bench: Bench, lives: Sequence[Life], rule: str) -> Score:
         reason = life.unknown[rule].reason
         said = unknown.get(life.cluster, Verdict(life.case.resource_name, life.case.hour, "unknown", "nothing"))
         wrong = None if said.verdict in reason else f"{said.verdict}, not {reason[0]}"
-        result.claim("says why it can't judge", _event(life, reason), said, wrong)
+        result.claim("gives the reason of unknown", _event(life, reason), said, wrong)
     return result
 
 
@@ -217,7 +216,7 @@ def _is_meant(resource: Mapping[str, str], finding: Finding) -> bool:
 
 
 def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:
-    """Topics that it names wrongly or leaves out, and other figures; null where it isn't told which it should."""
+    """Topics that the finding names wrongly or omits, and wrong metrics; None if the truth has no topics or metrics."""
     right = life.rights[rule]
     if not (right.topics or right.metrics):
         return None
@@ -229,7 +228,7 @@ def _misnamed(life: Life, rule: str, finding: Finding) -> str | None:
 
 
 def _worst(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """One of each resource: an alarm, where there is one."""
+    """One finding per resource: a firing one if there is one."""
     found: dict[str, Verdict] = {}
     for verdict in verdicts:
         known = found.get(verdict.resource_name)

@@ -1,4 +1,4 @@
-"""Topics that get almost as much as their readers can take, and what only looks so. See `topics`."""
+"""Topics near the capacity of their consumers, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.simulator.workloads.process_lifetimes import BEHIND, DAY, HOURS, NOW,
 SHORT = "topic_underpartitioned"
 TOPIC, APP, READER = "orders", "joiner", "search"
 WEEKS = 14 * DAY
-"""Of which the peak is the 99th percentile."""
+"""Hours of which the peak is the 99th percentile."""
 
 
 def _topic(life: Life, peak: float, partitions: int, since: float = 0.0) -> Topic:
-    """At its peak it gets so many records a second, and half of that before the fault; hours differ little else."""
+    """Sets the peak in records per second, and half of that before the fault; hours vary little otherwise."""
     topic = life.topic(TOPIC, partitions=partitions)
     rhythm = life.rhythm(noise=0.03)
     grown = np.where(np.arange(HOURS) >= np.floor(life.begins or 0), 1.0, 0.5)
@@ -23,7 +23,7 @@ def _topic(life: Life, peak: float, partitions: int, since: float = 0.0) -> Topi
 
 
 def _application(life: Life, threads: int, partitions: int, used: float, since: float = 0.0) -> float:
-    """Kafka Streams with so many threads; its peak takes such a share of what they can. A thread's records a second."""
+    """Kafka Streams with so many threads, whose peak is this share of their capacity. Returns records/s per thread."""
     latency = life.uniform(2, 12)
     topic = _topic(life, used * min(threads, partitions) * 1000 / latency, partitions, since)
     life.application(APP, TOPIC)
@@ -36,8 +36,10 @@ def _application(life: Life, threads: int, partitions: int, used: float, since: 
 
 
 def _keys(life: Life, hot: float, used: float, since: float = 0.0, quiet: np.ndarray | None = None) -> None:
-    """Kafka Streams with a thread for each partition. One gets so many times the mean, which takes such a share of what
-    its thread can at the peak; with quiet hours, only in these."""
+    """Kafka Streams with one thread per partition. One partition gets a multiple (`hot`) of the mean traffic.
+
+    `used`: share of the capacity of its thread at the peak. With `quiet`, traffic is uneven in these hours only.
+    """
     count = life.chance.choice([8, 10])
     _application(life, count, count, used / hot, since)
     topic, share = life.topics[TOPIC], np.full(HOURS, hot / count)
@@ -69,13 +71,13 @@ def peak_fills_fewer_threads_than_partitions(life: Life) -> None:
 
 
 def key_fills_the_thread_of_its_partition(life: Life) -> None:
-    """The other threads have room, and so have all together."""
+    """The other threads have spare capacity, and so have all together."""
     _keys(life, life.uniform(3.5, 6), _used(life), life.onset(26, 9 * DAY))
     _names(life, "hot_key", APP)
 
 
 def _catches_up(life: Life, used: float, thread: float) -> Group:
-    """Plain consumers that stood for hours some days ago, and then read as fast as they could until they had it all."""
+    """Plain consumers that were stopped for hours some days ago, and then caught up at full speed."""
     count = life.chance.choice([4, 6])
     topic = _topic(life, used * count * thread, count)
     group = life.group(READER, TOPIC, members=count)
@@ -88,7 +90,7 @@ def _catches_up(life: Life, used: float, thread: float) -> Group:
     group.path = [(0.0, -BEHIND), (stood, stood - BEHIND), (back, stood - BEHIND)]
     group.path += [(back + float(m), float(p)) for m, p in zip(moments[1:last], places[1:last], strict=True)]
     group.path += [(back + float(moments[last]) + 0.1, back + float(moments[last]) + 0.1), (NOW + 1, NOW + 1)]
-    life.may |= {"consumer_replaying"}  # while it caught up it read what memory no longer held
+    life.may |= {"consumer_replaying"}  # while catching up it read records that were not in the page cache
     return group
 
 
@@ -110,7 +112,7 @@ def thread_of_the_hot_key_has_room(life: Life) -> None:
 
 
 def key_gets_most_of_quiet_hours(life: Life) -> None:
-    """A nightly batch: in busy hours all partitions get as much."""
+    """A nightly batch: in busy hours all partitions get the same traffic."""
     quiet = (np.arange(HOURS) - NOW) % DAY >= DAY - life.chance.randint(2, 4)
     _keys(life, life.uniform(3.5, 6), _used(life), quiet=quiet)
 
@@ -120,7 +122,7 @@ def keys_are_spread_by_chance(life: Life) -> None:
 
 
 def threads_wait(life: Life) -> None:
-    """Records are taken several at a time: the time for one says too little."""
+    """Records are processed in batches, so the time per record is not conclusive."""
     _application(life, 4, 6, _used(life))
     for process in life.processes:
         process.poll_ratio = life.uniform(0.6, 0.95)
@@ -135,14 +137,14 @@ def latency_of_few_records(life: Life) -> None:
 
 
 def single_hours_are_full(life: Life) -> None:
-    """A burst of two hours in as many weeks."""
+    """One burst of two hours in two weeks."""
     thread = _application(life, 4, 6, life.uniform(0.4, 0.6))
     begin = NOW - life.chance.randrange(4, WEEKS - 4)
     life.topics[TOPIC].messages[begin : begin + 2] = 0.95 * 4 * thread * 3600
 
 
 def replays_at_full_speed(life: Life) -> None:
-    """It went back and reads again: that isn't what comes in."""
+    """The group reset its offsets and rereads: its rate is not the produce rate."""
     thread = _application(life, 4, 6, life.uniform(0.4, 0.6))
     topic, group = life.topics[TOPIC], life.groups[APP]
     went = NOW - life.uniform(2, 5)

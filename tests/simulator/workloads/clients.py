@@ -1,4 +1,4 @@
-"""Clients that brokers count, as they have quotas: those that are in no group, and what only looks so. See `topics`."""
+"""Clients that brokers expose because of quotas: clients without a group, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ UNKNOWN = "client_untracked"
 
 
 def _counted(life: Life, **more: object) -> Group:
-    """A topic that a group reads, whose client brokers count."""
+    """A topic read by a group, whose client the brokers expose."""
     life.topic("events")
     group = life.group("billing", "events", **more)
     life.clients[group.client] = life.uniform(1.5, 30) * MIB
@@ -16,7 +16,7 @@ def _counted(life: Life, **more: object) -> Group:
 
 
 def _reads(life: Life, client: str, rate: float) -> None:
-    """Beside all groups."""
+    """A client in addition to all groups."""
     life.clients[client] = rate * MIB
     life.topics["events"].others_read = rate * MIB * 3600
 
@@ -28,7 +28,7 @@ def most_is_read_without_a_group(life: Life) -> None:
 
 
 def some_is_read_without_a_group(life: Life) -> None:
-    """Beside ten times as much that stores are restored from."""
+    """A client next to store restores with ten times its rate."""
     _counted(life)
     _reads(life, "notebook", life.uniform(1.1, 5))
     life.application("joiner", "events")

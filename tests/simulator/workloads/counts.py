@@ -1,4 +1,4 @@
-"""What can be wrong with topics' numbers of partitions, and what only looks so. See `topics`."""
+"""Faults of partition counts, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ APP = "joiner"
 
 
 def _joiner(life: Life, *partitions: int) -> None:
-    """An application on topics with so many partitions; its changelog has as many as the first."""
+    """An application on topics with so many partitions; its changelog has as many as the first topic."""
     names = [f"source-{n}" for n in range(len(partitions))]
     for name, count in zip(names, partitions, strict=True):
         life.topic(name, partitions=count)
@@ -18,7 +18,7 @@ def _joiner(life: Life, *partitions: int) -> None:
 
 
 def _grow(life: Life, name: str, to: int, at: float) -> None:
-    """It gets more partitions then."""
+    """The topic gets more partitions at that time."""
     topic = life.topics[name]
     life.may.add("topic_overpartitioned")
     if at < NOW:
@@ -29,7 +29,7 @@ def _count(life: Life) -> int:
     return life.chance.choice([4, 6, 12])
 
 
-# Sets
+# Co-partitioned sets
 
 
 def one_of_two_joined_topics_grows(life: Life) -> None:
@@ -55,7 +55,7 @@ def all_topics_grow_but_the_changelog(life: Life) -> None:
 
 
 def one_of_two_merged_topics_grows(life: Life) -> None:
-    """They never had the same number."""
+    """The topics never had the same number of partitions."""
     count = _count(life)
     _joiner(life, count, count + 3)
     _grow(life, "source-1", 2 * count + 3, NOW - life.uniform(1, 12 * DAY))

@@ -1,4 +1,4 @@
-"""Producers that give records up, by their own metrics, and what only looks so. See `topics`."""
+"""Producers that lose records, by their own metrics, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TOPIC = "events"
 
 
 def _shop(life: Life) -> list[Producer]:
-    """An application of two processes that each write a topic with two producers."""
+    """An application of two processes, each of which writes a topic with two producers."""
     life.topic(TOPIC)
     life.group("billing", TOPIC)
     for number in range(2):
@@ -20,14 +20,14 @@ def _shop(life: Life) -> list[Producer]:
 
 
 def _loses(life: Life, producer: Producer, ratio: float) -> None:
-    """So much of what the whole application writes, from some hours ago on."""
+    """Loses this share of all records of the application, from some hours ago on."""
     written = sum(one.records for process in life.processes for one in process.producers)
     producer.gives_up = [(0.0, 0.0), (life.onset(1.2, 20), ratio * written)]
     life.fault(FAILING, "dropped", names=TOPIC)
 
 
 def gives_records_up(life: Life) -> None:
-    """Brokers that it doesn't reach within delivery.timeout.ms, or records that are too large for it."""
+    """Brokers not reachable within delivery.timeout.ms, or records that are too large."""
     _loses(life, life.chance.choice(_shop(life)), life.uniform(0.003, 0.3))
 
 
@@ -39,7 +39,7 @@ def all_of_its_producers_give_records_up(life: Life) -> None:
 
 
 def has_no_room_in_its_buffer(life: Life) -> None:
-    """It counts those among the records that it gave up."""
+    """The producer includes those in its record errors."""
     producer = life.chance.choice(_shop(life))
     _loses(life, producer, life.uniform(0.003, 0.1))
     producer.has_no_room_for = producer.gives_up
@@ -50,12 +50,12 @@ def writes_all(life: Life) -> None:
 
 
 def gave_up_some(life: Life) -> None:
-    """Somebody tried something: fewer than a hundred in the hour."""
+    """An experiment: fewer than a hundred records in the hour."""
     life.chance.choice(_shop(life)).gives_up = [(0.0, 0.0), (NOW - 1.0, life.uniform(1, 90))]
 
 
 def gave_up_one_of_thousands(life: Life) -> None:
-    """More than a hundred, of very many."""
+    """More than a hundred records, of very many."""
     producers = _shop(life)
     for producer in producers:
         producer.records *= 20

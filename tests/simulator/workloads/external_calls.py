@@ -1,4 +1,4 @@
-"""Applications whose records wait for another system, and those that take long for other reasons. See `topics`."""
+"""Applications blocked on external calls, and applications that are slow for other reasons. See `topics`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ PARTITIONS = 10
 STEP = 0.05
 """Hours."""
 CLEARLY = 0.55
-"""Share of a record's time that nothing but waiting explains; half must."""
+"""Share of processing time that only waiting explains; the detector needs half."""
 
 
 def _application(life: Life, busy: float | None = None, threads: int = 0, look_up: bool = True) -> Work:
-    """Two processes whose stream threads are busy with records for such a share of their time, while all is well."""
+    """Two processes whose stream threads are busy for this share of the time while healthy."""
     cpu, overhead = life.uniform(0.2, 2), life.uniform(0.005, 0.03)
     work = Work([(0.0, cpu)], [(0.0, life.uniform(2, 8) if look_up else 0.0)], overhead)
     threads = threads or life.chance.choice([2, 4, 6])
     busy = life.uniform(0.05, 0.25) if busy is None else busy
-    life.may |= {"topic_underpartitioned"}  # threads that wait longer have less room at the peak
+    life.may |= {"topic_underpartitioned"}  # threads with longer waits have less spare capacity at the peak
     topic = life.topic(TOPIC, busy * threads * 1000 / work.latency(0.0), partitions=PARTITIONS)
     life.group("search", TOPIC)
     life.application(APP, TOPIC)
@@ -40,7 +40,7 @@ def _becomes(steps: Steps, since: float, factor: float) -> None:
 
 
 def _falls_behind(life: Life, work: Work, since: float, share: float = 1.0) -> None:
-    """It processes as many records as its threads can in that share of their time, from then on."""
+    """From then on the application processes as many records as its threads can in that share of the time."""
     life.may |= {"consumer_replaying", "consumer_data_at_risk"}
     if since == NEVER:
         return
@@ -58,9 +58,11 @@ def _falls_behind(life: Life, work: Work, since: float, share: float = 1.0) -> N
         process.follows = group
 
 
-def _to_be_told(life: Life, work: Work, reason: str) -> None:
-    """The JVM tells the CPU of the whole process, not that of its stream threads. Where few records meet a process that
-    does much else, that could fill half of their time: nobody can tell whether they wait, and who doesn't is right."""
+def _must_fire(life: Life, work: Work, reason: str) -> None:
+    """The detector must fire, unless the CPU use of the process could fill half of the time of its stream threads.
+
+    The JVM exposes CPU per process, not per stream thread. With few records and much other work, `ok` is right too.
+    """
     threads = sum(process.alive(NOW)[0] for process in life.processes)
     records = sum(process.processed(NOW) - process.processed(NOW - 1) for process in life.processes)
     stopped = now(work.collecting, NOW) * (2 * len(life.processes) + threads)
@@ -73,17 +75,17 @@ def _to_be_told(life: Life, work: Work, reason: str) -> None:
 
 
 def external_calls_become_slow(life: Life) -> None:
-    """The threads have room: nobody is late."""
+    """The threads have spare capacity: no lag."""
     work = _application(life, life.uniform(0.02, 0.05))
     _becomes(work.outside, life.onset(2, 20), life.uniform(6, 12))
-    _to_be_told(life, work, "external_wait")
+    _must_fire(life, work, "external_wait")
 
 
 def external_calls_are_slower_than_records_come(life: Life) -> None:
     work, since = _application(life, life.uniform(0.2, 0.3)), life.onset(2, 20)
     _becomes(work.outside, since, life.uniform(9, 15))
     _falls_behind(life, work, since)
-    _to_be_told(life, work, "external_wait")
+    _must_fire(life, work, "external_wait")
 
 
 def external_calls_come_with_a_deploy(life: Life) -> None:
@@ -91,27 +93,27 @@ def external_calls_come_with_a_deploy(life: Life) -> None:
     work.outside.append((since, life.uniform(15, 40)))
     for process in life.processes:
         process.starts = [-DAY, *([since] if since != NEVER else [])]
-    _to_be_told(life, work, "external_wait")
+    _must_fire(life, work, "external_wait")
 
 
 def pool_is_too_small(life: Life) -> None:
-    """Two connections for five threads: three stand in line as soon as calls take long."""
+    """Two connections for five threads: three threads wait as soon as calls are slow."""
     work, since = _application(life, life.uniform(0.03, 0.05), threads=PARTITIONS), life.onset(2, 20)
     _becomes(work.outside, since, life.uniform(25, 45) * 5 / 2)
     work.pool = [(0.0, 0.0), (since, 3.0)]
     _falls_behind(life, work, since)
-    _to_be_told(life, work, "connection_pool_exhausted")
+    _must_fire(life, work, "connection_pool_exhausted")
 
 
 def external_calls_become_slow_beside_stores(life: Life) -> None:
-    """Its disk does little, as its machine tells."""
+    """The disk has little I/O, as node exporter reports."""
     work = _application(life, life.uniform(0.05, 0.08))
     work.disk, work.machine = [(0.0, 0.05)], "calm"
     _becomes(work.outside, life.onset(2, 20), life.uniform(6, 12))
-    _to_be_told(life, work, "external_wait")
+    _must_fire(life, work, "external_wait")
 
 
-# What only looks so
+# Decoys
 
 
 def external_calls_take_as_long_as_ever(life: Life) -> None:
@@ -130,7 +132,7 @@ def external_calls_were_slow_until_an_hour_ago(life: Life) -> None:
 
 
 def records_become_dear(life: Life) -> None:
-    """A larger model, a worse expression: CPU."""
+    """A larger model or a slow regular expression: CPU time."""
     _becomes(_application(life, life.uniform(0.02, 0.05), look_up=False).cpu, _lately(life), life.uniform(6, 15))
 
 
@@ -145,20 +147,20 @@ def producers_wait_for_brokers(life: Life) -> None:
 
 
 def stores_wait_for_a_disk(life: Life) -> None:
-    """The memory of their machine no longer holds them: each record reads from the disk."""
+    """The stores no longer fit into the page cache: each record reads from disk."""
     work = _application(life, life.uniform(0.02, 0.05))
     work.disk, work.machine = [(0.0, 0.05), (_lately(life), life.uniform(6, 12) * work.latency(0.0))], "calm"
 
 
 def _has_little_cpu(life: Life) -> Work:
-    """Somebody else has the processors for most of the time."""
+    """Another process uses the CPUs for most of the time (steal)."""
     work = _application(life, life.uniform(0.1, 0.2), look_up=False)
     work.stretched.append((_lately(life), life.uniform(4, 5)))
     return work
 
 
 def container_is_throttled(life: Life) -> None:
-    """What it does is the same; it is stopped for most of each period in which it does something."""
+    """The work is the same; the container is throttled for most of each CFS period."""
     _has_little_cpu(life).has_limit = True
 
 
@@ -187,7 +189,7 @@ def waits_while_it_restores(life: Life) -> None:
 
 
 def punctuations_wait(life: Life) -> None:
-    """What it asks for by the clock takes its threads' time, not its records': those fall behind."""
+    """Calls in a punctuator take time of the threads, not of records: records lag."""
     _falls_behind(life, _application(life, life.uniform(0.1, 0.2)), _lately(life), life.uniform(0.02, 0.04))
 
 
@@ -200,10 +202,10 @@ def new_application_waits(life: Life) -> None:
     life.may |= {"consumer_trial_failed"}
 
 
-def client_does_not_tell_its_latency(life: Life) -> None:
+def client_does_not_expose_its_latency(life: Life) -> None:
     work = _application(life, 0.02)
     _becomes(work.outside, _lately(life), 10)
-    work.tells = False
+    work.exposes_latency = False
 
 
 def waiting_processes_are_silent(life: Life) -> None:
@@ -235,6 +237,6 @@ DECOYS = (
     waits_while_it_restores,
     punctuations_wait,
     new_application_waits,
-    client_does_not_tell_its_latency,
+    client_does_not_expose_its_latency,
     waiting_processes_are_silent,
 )

@@ -1,4 +1,4 @@
-"""What can be wrong with groups, and what only looks so. See `topics`."""
+"""Faults of consumer groups, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ A_DAY = PLAIN | {"retention.ms": str(KEPT * 3_600_000)}
 
 
 def _billing(life: Life, **more: object) -> Group:
-    """A group on a topic that keeps its records for a day, beside one that keeps up."""
+    """A group on a topic with one day of retention, next to a group that keeps up."""
     life.topic("events", configs=dict(A_DAY))
     life.group("search", "events")
     return life.group("billing", "events", **more)
 
 
 def _behind(group: Group, hours: float) -> None:
-    """Always so much."""
+    """A constant lag of so many hours."""
     group.path = [(0, -hours), (HOURS + 1, HOURS + 1 - hours)]
 
 
-# Retention takes what wasn't read
+# Retention deletes unread records
 
 
 def falls_behind_until_retention_takes_it(life: Life) -> None:
@@ -77,7 +77,7 @@ def falls_out_of_what_size_keeps(life: Life) -> None:
     life.fault(AT_RISK, "at_risk", group_id="billing")
 
 
-def topic_made_anew(life: Life) -> None:
+def topic_recreated(life: Life) -> None:
     group = _billing(life)
     topic = life.topics["events"]
     since = int(life.onset(4, 20)) if not life.before else 0
@@ -120,7 +120,7 @@ def late_and_safe(life: Life) -> None:
 
 
 def catches_up_from_far_behind(life: Life) -> None:
-    """As fast as it can: as many records in each hour, more than come in any."""
+    """At full speed: a constant number of records per hour, above every hour's produce rate."""
     group, topic = _billing(life), life.topics["events"]
     topic.configs = dict(PLAIN)
     now, an_hour = life.uniform(40, 50), life.uniform(1.4, 2) * float(topic.messages[NOW - 14 * DAY :].max())
@@ -142,7 +142,7 @@ def left_the_topic(life: Life) -> None:
 
 
 def _newcomer(life: Life, name: str, least: float, most: float) -> Group:
-    """A group that is new, so many hours old, beside one that isn't."""
+    """A new group, so many hours old, next to an old group."""
     life.topic("events")
     life.group("search", "events")
     group = life.group(name, "events")
@@ -151,7 +151,7 @@ def _newcomer(life: Life, name: str, least: float, most: float) -> Group:
 
 
 def newcomer_is_always_late(life: Life) -> None:
-    """By more than what lies between two of its commits, which nobody can tell from being late, and five minutes."""
+    """Lag beyond the records between two commits, which are indistinguishable from lag, and beyond five minutes."""
     _behind(_newcomer(life, "billing", 5 * DAY, 12 * DAY), life.uniform(COMMIT_EVERY + 6 * MINUTE, 3))
     life.fault(TRIAL, "failed", group_id="billing")
 
@@ -171,7 +171,7 @@ def newcomer_never_commits(life: Life) -> None:
 
 
 def newcomer_that_leaves_a_topic_out(life: Life) -> None:
-    """It keeps up, and never commits on the second of its topics."""
+    """The group keeps up, and never commits on its second topic."""
     group = _newcomer(life, "billing", 6 * DAY, 13 * DAY)
     life.topic("orders")
     group.topics.append("orders")
@@ -190,12 +190,12 @@ def newcomer_that_passed(life: Life) -> None:
 
 
 def newcomer_that_commits_seldom(life: Life) -> None:
-    """It keeps up, and is behind by what came since its last commit."""
+    """The group keeps up; its lag is the records since its last commit."""
     _newcomer(life, "billing", 6 * DAY, 13 * DAY).commit_every = life.uniform(6 * MINUTE, 20 * MINUTE)
 
 
 def newcomer_on_a_topic_to_which_nothing_comes(life: Life) -> None:
-    """There is nothing to commit on the second of its topics; another group has done so before."""
+    """The second topic has nothing to commit; another group committed on it before."""
     newcomer_that_passed(life)
     life.topic("orders").messages[NOW - 4 * DAY :] = 0
     life.group("audit", "orders")
@@ -258,7 +258,7 @@ def keeps_its_offsets_elsewhere(life: Life) -> None:
 
 
 def readers_without_groups(life: Life) -> None:
-    """Stores that are restored and tables that are read whole have no group."""
+    """Store restores and global tables read without a group."""
     life.topic("orders")
     life.application("joiner", "orders")
     life.topics["joiner-totals-changelog"].others_read = 50.0 * MIB
@@ -279,7 +279,7 @@ def commits_by_the_hour(life: Life) -> None:
 
 
 def _busy(life: Life, held: float) -> Group:
-    """A topic that fills the brokers' memory within so many hours."""
+    """A topic whose traffic fills the brokers' page cache within so many hours."""
     life.other_reads = 0.1 * MIB
     life.topic("events").messages *= life.cached_hours() / held
     life.group("search", "events")
@@ -287,7 +287,7 @@ def _busy(life: Life, held: float) -> Group:
 
 
 def _replay(group: Group, days: range, back: float, lasts: float, hour: float) -> None:
-    """On these days ago it goes back so far, and has caught up after so long."""
+    """On these days the group resets its offsets so far back, and has caught up after so long."""
     group.path = [(0, 0)]
     for ago in reversed(days):
         t = NOW - ago * DAY - hour
@@ -324,7 +324,7 @@ def replays_little_of_what_disks_read(life: Life) -> None:
     life.other_reads = 60.0 * MIB
 
 
-# Strangers
+# Foreign consumers
 
 
 def _joiner(life: Life) -> str:
@@ -388,7 +388,7 @@ FAULTS = (
     records_are_lost,
     stays_on_the_brink,
     falls_out_of_what_size_keeps,
-    topic_made_anew,
+    topic_recreated,
     newcomer_is_always_late,
     newcomer_is_late_at_the_peak,
     newcomer_never_commits,

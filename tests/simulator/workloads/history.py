@@ -1,11 +1,10 @@
-"""The rows that the hours before the judged one left in the warehouse.
+"""Rows of the hours before the evaluated one.
 
-The apps run for the judged hour only: forty days and more of hours for each cluster would take them hours. What rules
-read of the past is written here as the apps would have written it: from the same cumulated records, bytes and positions
-that the sources of the judged hour are made of, at the moments at which a run would have asked. What stands still
-(topics and their settings) is copied back from what the app made of the judged hour, to each day on which the topic
-was there. Partitions and places with commits are written for each day, for the hours that rules look at by the hour,
-and for all hours of a week in which somebody read late.
+The apps run for the evaluated hour only, because forty days and more per cluster would take them hours. The rows that
+detectors read are computed here as the apps would: from the same cumulated records, bytes, and positions as the sources
+of the evaluated hour, at the times of the runs. Constant rows (topics and their configs) are copied from the app's
+output of the evaluated hour to each day since the topic was created. Rows per partition are written for each day, for
+the hours that detectors read hour by hour, and for all hours of a week in which a group read with much lag.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from streamwarden.base.hours import HOUR
 
 from tests.simulator.bench import Bench
 from tests.simulator.cluster_sources import copy
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.volume_kinds import ACCOUNT, REGION
 from tests.simulator.workloads.process_lifetimes import (
     COMMIT_EVERY,
@@ -44,25 +43,25 @@ from tests.simulator.workloads.sources import JMX_AT, OFFSETS_AT, broker_url, ho
 Members = tuple[Member, ...] | None
 WEEK = 7 * DAY
 LATELY = (1, 2, 3, 4, 5, 6, 23, 24, 25, 26)
-"""Hours ago that rules look at by the hour."""
+"""Hours before the evaluated one that detectors read hour by hour."""
 COLD = 1.0
-"""Hours behind from which on a group may have read what memory no longer held."""
+"""Lag in hours from which on a group may have read records that were not in the page cache."""
 
 
 def write(bench: Bench, lives: Sequence[Life]) -> None:
-    """All of it, and the machines of the judged hour."""
+    """Writes all previous hours, and the instances of the evaluated hour."""
     with bench.warehouse.begin() as connection:
-        first = JUDGED - timedelta(hours=max(life.known for life in lives))
-        days = {first.replace(day=1), JUDGED}
-        while max(days - {JUDGED}) < JUDGED - timedelta(days=31):
-            days.add((max(days - {JUDGED}) + timedelta(days=32)).replace(day=1))
+        first = EVALUATED - timedelta(hours=max(life.known for life in lives))
+        days = {first.replace(day=1), EVALUATED}
+        while max(days - {EVALUATED}) < EVALUATED - timedelta(days=31):
+            days.add((max(days - {EVALUATED}) + timedelta(days=32)).replace(day=1))
         for day in sorted(days):
             connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         for table, rows in TABLES.items():
             copy(connection, table, *(frame.dropna(axis=1, how="all") for life in lives for frame in rows(life)))
         connection.exec_driver_sql(_LIFE)
         copy(connection, "pg_temp.life", *(_topics(life).dropna(axis=1, how="all") for life in lives))
-        connection.exec_driver_sql(_COPY_BACK, {"hour": JUDGED})
+        connection.exec_driver_sql(_COPY_BACK, {"hour": EVALUATED})
         connection.exec_driver_sql("analyze")
 
 
@@ -85,7 +84,7 @@ _COPY_BACK = """
 
 
 def _topics(life: Life) -> pd.DataFrame:
-    """For how many days each topic has been seen, and what its settings were before they were changed."""
+    """Topics by day since their creation, with their configs before a change."""
     rows = []
     for topic in life.topics.values():
         until, old = (life.at(topic.configs_before[0]), settings(topic, 0)) if topic.configs_before else (None, None)
@@ -98,12 +97,12 @@ def _topics(life: Life) -> pd.DataFrame:
 
 
 def _ends(life: Life, most: float = NEVER) -> np.ndarray:
-    """The ends of the hours before, in hours of its life."""
+    """Ends of the previous hours, in hours since the start of the simulation."""
     return np.arange(NOW - 1, NOW - min(life.known, most) - 1, -1)
 
 
 def _asked(life: Life) -> np.ndarray:
-    """The ends of the hours of which places are written: see the module. Of uneven partitions, those of two weeks."""
+    """Ends of the hours with rows per partition: see the module. For uneven partitions, those of two weeks."""
     ago = {*range(DAY, life.known, DAY), *LATELY}
     if any(topic.shares is not None for topic in life.topics.values()):
         ago |= {*range(1, 2 * WEEK)}
@@ -116,7 +115,7 @@ def _asked(life: Life) -> np.ndarray:
 
 
 def _moments(life: Life, moments: Any) -> pd.Series:
-    """When these are for the warehouse."""
+    """The times of these hours in the warehouse."""
     since = pd.to_timedelta(np.asarray(moments, float) * 3600, unit="s").round("s")
     return pd.Series(pd.Timestamp(life.at(0)) + since)
 
@@ -164,7 +163,7 @@ def _partition_hours(life: Life) -> Iterator[pd.DataFrame]:
 
 
 def _log_hours(life: Life, topic: Topic, partition: int | None, ends: np.ndarray) -> dict[str, Any]:
-    """A partition's log at the ends of these hours, or the mean one's."""
+    """The log of a partition, or of the mean one, at the ends of these hours."""
     now = ends + OFFSETS_AT
     end = topic.end(now, partition).astype(int)
     return {
@@ -176,7 +175,7 @@ def _log_hours(life: Life, topic: Topic, partition: int | None, ends: np.ndarray
 
 
 def _place(topic: Topic, group: Group, partition: int, end: float) -> dict[str, Any] | None:
-    """What was committed on a partition at an hour's end, and what was read in the hour."""
+    """Committed offset of a partition at the end of an hour, and records read in the hour."""
     offset = group.committed(topic, partition, end)
     at = group.committed_at(end, topic.name)
     if offset is None or at is None:
@@ -203,7 +202,7 @@ def _place(topic: Topic, group: Group, partition: int, end: float) -> dict[str, 
 
 
 def _places(life: Life, group: Group) -> Iterator[dict[str, Any]]:
-    """Partitions are even, but where transactions hold a reader up, or a partition gets more or fares otherwise."""
+    """Rows per partition; partitions differ only by open transactions, uneven traffic, or a position of their own."""
     for name in (*group.topics, *group.left):
         topic = life.topics[name]
         for end in map(float, _asked(life)):
@@ -231,7 +230,7 @@ def _consumer_partition_hours(life: Life) -> Iterator[pd.DataFrame]:
 
 
 def _consumer_group_hours(life: Life) -> Iterator[pd.DataFrame]:
-    """Of each topic one partition speaks for all: they are even."""
+    """One partition represents all partitions of each topic, because they are equal."""
     for group in life.groups.values():
         ends = np.array([t for t in _ends(life) if group.is_listed(t)], float)
         there = {
@@ -277,13 +276,13 @@ def _steady(life: Life, group: Group, ends: np.ndarray) -> dict[str, Any]:
 
 
 def _steps(life: Life) -> Iterator[pd.DataFrame]:
-    """Of the hour before the judged one."""
+    """Rows of the hour before the evaluated one."""
     for group in life.groups.values():
         rows = [
             {"hour": life.at(NOW - 2), "cluster": life.cluster, "group_id": group.name, "generation": number,
              "began_at": life.at(now.began), "members": None if now.members is None else len(now.members),
-             "gone": _told(before.members, now.members, "client", "host", "assignment"),
-             "come": _told(now.members, before.members, "client", "host"),
+             "gone": _not_in(before.members, now.members, "client", "host", "assignment"),
+             "come": _not_in(now.members, before.members, "client", "host"),
              "poll_interval_ms": round(group.poll_interval / SECOND * 1000) if now.members else None,
              "session_timeout_ms": round(group.session_timeout / SECOND * 1000) if now.members else None}
             for number, (before, now) in enumerate(pairwise(group.generations), 2)
@@ -295,8 +294,8 @@ def _steps(life: Life) -> Iterator[pd.DataFrame]:
             )
 
 
-def _told(of: Members, than: Members, *names: str) -> str | None:
-    """Those whose ids the others lack."""
+def _not_in(of: Members, than: Members, *names: str) -> str | None:
+    """JSON of the members of `of` whose ids are not in `than`, with these attributes; None if either is unknown."""
     if of is None or than is None:
         return None
     known = {member.member_id for member in than}
@@ -338,7 +337,7 @@ def _broker_hours(life: Life) -> Iterator[pd.DataFrame]:
 
 
 def _volume_hours(life: Life) -> Iterator[pd.DataFrame]:
-    """Of a week and of the judged hour: the app ebs_volumes has a part of its own."""
+    """Volumes of a week and of the evaluated hour; the app ebs_volumes is scored in another part."""
     ends = np.concatenate([[NOW], _ends(life, WEEK)])
     cold = life.cold(np.array(ends - 1, int)) / len(life.brokers)
     for broker in life.brokers:
@@ -356,9 +355,9 @@ def _volume_hours(life: Life) -> Iterator[pd.DataFrame]:
 def _volumes(life: Life) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame(
         [
-            {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{host(life, broker)}",
+            {"hour": EVALUATED, "account": ACCOUNT, "region": REGION, "volume_id": f"vol-{host(life, broker)}",
              "volume_type": "gp3", "size_gib": 4000, "state": "in-use", "instance_id": host(life, broker),
-             "tags": "{}", "observed_at": JUDGED}
+             "tags": "{}", "observed_at": EVALUATED}
             for broker in life.brokers
         ]
     )  # fmt: skip
@@ -367,16 +366,16 @@ def _volumes(life: Life) -> Iterator[pd.DataFrame]:
 def _instances(life: Life) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame(
         [
-            {"hour": JUDGED, "account": ACCOUNT, "region": REGION, "instance_id": host(life, broker),
+            {"hour": EVALUATED, "account": ACCOUNT, "region": REGION, "instance_id": host(life, broker),
              "instance_type": "r5.xlarge", "state": "running", "memory_bytes": MEMORY, "tags": "{}",
-             "observed_at": JUDGED}
+             "observed_at": EVALUATED}
             for broker in life.brokers
         ]
     )  # fmt: skip
 
 
 def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
-    """By the hour for a week and a day, or two weeks where it tells its latency; by the day before."""
+    """Hourly rows for eight days, or for two weeks if latency is exposed; one row per day before."""
     for process in life.processes:
         days = 14 if process.latency_ms or process.work else 8
         ends = [*_ends(life, days * DAY), *range(NOW - (days + 1) * DAY, NOW - life.known, -DAY)]
@@ -407,7 +406,7 @@ def _process_hours(life: Life) -> Iterator[pd.DataFrame]:
 
 def _latency(life: Life, process: Process, t: float) -> float | None:
     if process.work:
-        return process.work.latency(t) * life.draws.lognormal(0, 0.1) if process.work.tells else None
+        return process.work.latency(t) * life.draws.lognormal(0, 0.1) if process.work.exposes_latency else None
     return process.latency_ms
 
 

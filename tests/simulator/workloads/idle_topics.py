@@ -1,4 +1,4 @@
-"""What keeps a group from coming to rest, a record or its members, and what only looks so. See `topics`."""
+"""Causes of continuous rebalancing, poison-pill records or members, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tests.simulator.workloads.process_lifetimes import HOURS, MINUTE, NOW, SECO
 
 POISONOUS, RESTLESS = "consumer_poison_pill", "consumer_group_rebalancing"
 BAD = ("events", 4)
-"""The partition that fares otherwise than the rest."""
+"""The partition with the poison-pill record."""
 MEMBERS = 3
 
 
 def _billing(life: Life, **more: object) -> Group:
-    """A group of some members, beside one that keeps up."""
+    """A group of some members, next to one that keeps up."""
     life.topic("events")
     life.group("search", "events")
     return life.group("billing", "events", members=MEMBERS, **more)
@@ -24,7 +24,7 @@ def _stands(group: Group, since: float) -> None:
 
 
 class _Lives:
-    """Members by number; one that comes back has another id. The bad partition goes by turns."""
+    """Members by number; a member that rejoins has another id. The bad partition is assigned in rotation."""
 
     def __init__(self, life: Life, group: Group) -> None:
         self.life, self.group = life, group
@@ -33,7 +33,7 @@ class _Lives:
         self.owner = 0
 
     def begins(self, t: float, present: list[int], owner: int | None) -> None:
-        """A generation of these members, of whom one has the bad partition."""
+        """Adds a generation of these members, one of which owns the bad partition."""
         topic = self.life.topics["events"]
         rest = [p for p in range(topic.partitions) if ("events", p) != BAD]
         assigned: dict[int, list[int]] = {n: rest[i :: len(present)] for i, n in enumerate(present)}
@@ -51,8 +51,10 @@ class _Lives:
 
 
 def _loop(life: Life, group: Group, since: float, takes: float) -> None:
-    """Since then whoever has the bad partition is busy with it for so long, and is out of the group after the poll
-    interval; who is done with it joins anew with the next generation."""
+    """From `since` on, the owner of the bad partition is busy for `takes` and leaves the group after the poll interval.
+
+    A member that has finished rejoins with the next generation.
+    """
     lives = _Lives(life, group)
     away: dict[int, float] = {}
     lives.begins(since - 5, list(range(MEMBERS)), 0)
@@ -72,7 +74,7 @@ def _loop(life: Life, group: Group, since: float, takes: float) -> None:
 
 
 def _deploy(life: Life, group: Group, at: float, apart: float) -> None:
-    """Each member is stopped and started again, one after the other."""
+    """A rolling restart of the members."""
     lives = _Lives(life, group)
     lives.begins(at - 5, list(range(MEMBERS)), 0)
     for n in range(MEMBERS):
@@ -84,7 +86,7 @@ def _deploy(life: Life, group: Group, at: float, apart: float) -> None:
 
 
 def _come_and_go(life: Life, group: Group, since: float, low: float, high: float, *, away: float = 10 * SECOND) -> None:
-    """One member leaves every so often, and comes back."""
+    """One member leaves periodically and rejoins."""
     lives = _Lives(life, group)
     everyone = list(range(MEMBERS))
     lives.begins(since - 5, everyone, 0)
@@ -97,7 +99,7 @@ def _come_and_go(life: Life, group: Group, since: float, low: float, high: float
 
 
 def _costs(life: Life, group: Group, since: float) -> None:
-    """It reads a part of what comes, which is even: what is left of a busier hour would make up for it."""
+    """The group reads a share of a constant produce rate, so that no quiet hour makes up for its lag."""
     events = life.topics["events"]
     events.messages = events.messages.mean() * life.draws.lognormal(0, 0.05, HOURS)
     group.path = [(0, 0), (since, since), (since + HOURS, since + HOURS * life.uniform(0.2, 0.6))]
@@ -118,7 +120,7 @@ def record_takes_too_long(life: Life) -> None:
 
 
 def record_never_ends(life: Life) -> None:
-    """One member after the other hangs for good, until they are started anew."""
+    """One member after the other hangs until it is restarted."""
     group = _billing(life)
     since = life.onset(26 * MINUTE, 3)
     _stands(group, since)
@@ -129,7 +131,7 @@ def record_never_ends(life: Life) -> None:
 
 
 def record_kills_its_readers(life: Life) -> None:
-    """Each ends, and is started again a minute later."""
+    """Each member ends, and is restarted a minute later."""
     group = _billing(life)
     since = life.onset(0.5, 5)
     _stands(group, since)
@@ -175,7 +177,7 @@ def partition_without_traffic(life: Life) -> None:
 
 
 def store_is_restored(life: Life) -> None:
-    """Partitions wait for their stores, and the group probes for warm-ups that are done."""
+    """Partitions wait for their stores, and probing rebalances check for finished warm-up tasks."""
     life.topic("events")
     life.application("billing", "events")
     group = life.groups["billing"]
@@ -186,7 +188,7 @@ def store_is_restored(life: Life) -> None:
 
 
 def transaction_is_open(life: Life) -> None:
-    """Readers of committed records wait for it, and a deploy goes on."""
+    """read_committed consumers wait for the transaction, and a deploy is in progress."""
     group, since = _billing(life, stops_at_open=True), NOW - life.uniform(0.5, 3)
     life.topics["events"].stable = lambda partition, t: min(t, since) if partition == BAD[1] else t
     _stands(group, since)
@@ -234,7 +236,7 @@ def member_is_started_again_and_again(life: Life) -> None:
 
 
 def storm(life: Life) -> None:
-    """It hasn't joined yet when the next one leaves."""
+    """A member has not rejoined yet when the next one leaves."""
     group = _billing(life, session_timeout=10 * SECOND)
     since = life.onset(2.5, 10)
     _come_and_go(life, group, since, 20 * SECOND, 45 * SECOND, away=8 * SECOND)
@@ -243,7 +245,7 @@ def storm(life: Life) -> None:
 
 
 def members_disagree(life: Life) -> None:
-    """They join anew by themselves."""
+    """The members rejoin without a restart."""
     group = _billing(life)
     since = life.onset(2.5, 10)
     lives, t = _Lives(life, group), since

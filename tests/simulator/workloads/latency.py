@@ -1,4 +1,4 @@
-"""Records that take longer through an application than they should, and what only looks so. See `topics`."""
+"""End-to-end latency above target, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from tests.simulator.workloads.process_lifetimes import DAY, MINUTE, NEVER, NOW,
 LATE = "latency_over_target"
 TOPIC, APP = "orders", "joiner"
 SHORTLY = (0.01, 0.2, 1.0)
-"""Seconds, least, mean and most, that nobody minds."""
+"""Latency below any target, in seconds: minimum, mean, and maximum."""
 
 
 def _application(
     life: Life, target: float | None = None, partitions: int = 6, **way: tuple[float, float, float]
 ) -> Way:
-    """An application with a target in seconds, and how long its records take beside their time in the log."""
+    """An application with a latency target in seconds, and the time of its records outside of the log."""
     topic = life.topic(TOPIC, life.uniform(4, 10) * partitions, partitions=partitions)
     life.group("search", TOPIC)
     life.application(APP, TOPIC)
@@ -25,7 +25,7 @@ def _application(
 
 
 def _path(begins: float, late: float) -> list[tuple[float, float]]:
-    """It stood for so long, and has read as much as comes in since then."""
+    """The application was stopped for so long, and has read at the produce rate since then."""
     kept = begins - 2 * SECOND
     return [(0.0, -2 * SECOND), (begins, kept), (begins + late, kept), (NOW + 1, NOW + 1 - late)]
 
@@ -37,7 +37,7 @@ def _falls_behind(life: Life, group: Group, least: float = 13, most: float = 40)
 
 
 def group_is_a_quarter_of_an_hour_behind(life: Life) -> None:
-    """It commits every five minutes: so much of its lag may be read already."""
+    """Commits every five minutes: so much of its lag may be processed already."""
     _falls_behind(life, _application(life).group)
     life.fault(LATE, "in_log", application_id=APP)
 
@@ -69,14 +69,14 @@ def calls_of_others_take_long(life: Life) -> None:
 
 
 def some_producers_send_late(life: Life) -> None:
-    """Between two commits it may be the log as well."""
+    """Within the commit interval the time in the log may be the cause as well."""
     mean = life.uniform(30, 90)
     _application(life, before=(0.1, mean, 4 * mean))
     life.fault(LATE, "before_kafka", "before_processing", application_id=APP)
 
 
 def target_is_kept(life: Life) -> None:
-    """On the mean a record takes five seconds and a half: 1.5 before the log, two in it, two inside."""
+    """A record takes 5.5 s on average: 1.5 s before the log, 2 s in the log, 2 s in the application."""
     _application(life, before=(0.1, 1.5, 30), inside=(0.01, 2, 20))
     life.targets[APP] = life.uniform(6, 20)
 
@@ -87,7 +87,7 @@ def late_without_a_target(life: Life) -> None:
 
 
 def one_task_of_many_is_late(life: Life) -> None:
-    """Its share of the readings is below what is borne."""
+    """The share of readings above target is below the limit."""
     way = _application(life, partitions=30)
     way.group.own_paths[TOPIC, 7] = _path(NOW - life.uniform(2, 20), life.uniform(10, 30) * MINUTE)
 
@@ -111,7 +111,7 @@ def clock_of_a_producer_is_ahead(life: Life) -> None:
 
 
 def _reads_again(way: Way, since: float, back: float) -> None:
-    """From so long ago on, a third faster than records come in."""
+    """From so long ago on, a third faster than the produce rate."""
     first = max(since - back, 0)
     until = since + (since - first) / 0.33
     way.group.path += [(since + 1e-6, first), (until, first + (until - since) * 1.33)]
@@ -145,9 +145,9 @@ def nothing_comes_in(life: Life) -> None:
     topic.messages[NOW - 3 * DAY :] = 0
 
 
-def client_does_not_tell_its_topics(life: Life) -> None:
+def client_does_not_expose_its_topics(life: Life) -> None:
     way = _application(life, inside=(0.2, 300, 900))
-    way.tells_topics = False
+    way.reports_topics = False
 
 
 def late_processes_are_silent(life: Life) -> None:
@@ -176,6 +176,6 @@ DECOYS = (
     new_application_reads_all_there_is,
     late_until_an_hour_ago,
     nothing_comes_in,
-    client_does_not_tell_its_topics,
+    client_does_not_expose_its_topics,
     late_processes_are_silent,
 )

@@ -1,4 +1,4 @@
-"""Topics that are fetched often: because somebody doesn't wait, and what only looks so. See `topics`."""
+"""Topics with many fetches: consumers without fetch.max.wait.ms, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ QUIET = "alerts"
 
 
 def _waited_for(life: Life, *beside: str) -> Group:
-    """A topic that gets a record now and then, and a group that waits for it, in a cluster that has others."""
+    """A topic with a record now and then, and a group that reads it, in a cluster with other topics."""
     life.topic("events")
     life.group("billing", "events")
     life.topic(QUIET, life.uniform(0.001, 0.5), partitions=life.chance.choice([1, 3, 6, 10]))
@@ -19,7 +19,7 @@ def _waited_for(life: Life, *beside: str) -> Group:
 
 
 def _without_waiting(life: Life) -> np.ndarray:
-    """How often a second."""
+    """Fetches per second."""
     since = life.onset(1.1, 40)
     return np.where(np.arange(HOURS) >= np.floor(since), life.uniform(60, 600), 0.0)
 
@@ -30,7 +30,7 @@ def _hasty(life: Life, group: Group) -> None:
 
 
 def _hasty_and_says_so(life: Life, group: Group, client: str) -> None:
-    """All members of all groups tell what they fetch, this one too."""
+    """All members of all groups expose their fetches, including this one."""
     group.polls_empty = _without_waiting(life)
     for each in life.groups.values():
         life.consumers(each)
@@ -59,15 +59,15 @@ def client_polls_without_waiting(life: Life) -> None:
 
 
 def client_of_one_of_two_groups_does_not_wait(life: Life) -> None:
-    """The other group comes first by its name."""
+    """The other group is first by name."""
     group = _waited_for(life)
     life.group("audit", QUIET)
     _hasty_and_says_so(life, group, group.client)
 
 
 def client_does_not_wait_beside_another_with_a_busy_topic(life: Life) -> None:
-    """Both are of one group: by the brokers' counters it may be that the fetches are for the busy one. A record now and
-    then is larger than the empty answers before it."""
+    """Both topics belong to one group: by the brokers' counters the fetches may be for the busy topic. A record now and
+    then is larger than the empty responses before it."""
     group = _waited_for(life, "events")
     group.hasty_on = QUIET
     life.topics[QUIET].size *= life.uniform(1, 20)
@@ -82,23 +82,23 @@ def clients_say_that_they_wait(life: Life) -> None:
 
 
 def client_fetches_each_of_few_small_records(life: Life) -> None:
-    """As many fetches as records, and an answer is twice as large as its record."""
+    """As many fetches as records, with responses twice as large as the record."""
     life.topic("ticks", life.uniform(50, 400), partitions=life.chance.choice([1, 6, 10]), size=np.full(HOURS, 90.0))
     life.consumers(life.group("trader", "ticks"))
 
 
 def somebody_without_a_group_does_not_wait(life: Life) -> None:
-    """Not the group that waits for it: its members tell that they do."""
+    """Not the group of the topic: its members expose that they wait."""
     life.consumers(_waited_for(life))
     life.topics[QUIET].others_poll = _without_waiting(life)
-    life.cannot_tell(POLLED, "unknown_reader", topic=QUIET)
+    life.not_evaluated(POLLED, "unknown_reader", topic=QUIET)
 
 
 def nobody_of_a_group_reads_it(life: Life) -> None:
     life.topic("events")
     life.group("billing", "events")
     life.topic(QUIET, life.uniform(0.001, 0.5)).others_poll = _without_waiting(life)
-    life.cannot_tell(POLLED, "no_group", topic=QUIET)
+    life.not_evaluated(POLLED, "no_group", topic=QUIET)
 
 
 def all_wait(life: Life) -> None:
@@ -121,7 +121,7 @@ def reads_a_busy_topic_in_the_same_session(life: Life) -> None:
 
 
 def does_not_wait_beside_a_busy_topic(life: Life) -> None:
-    """That it asks more often than records come can't be seen there."""
+    """Fetches in excess of records are not visible there."""
     group = _waited_for(life, "events")
     group.polls_empty = life.uniform(10, 100)
 

@@ -1,9 +1,9 @@
-"""A small Kafka cluster's life: what its topics got, what its groups read, what its processes did, hour by hour.
+"""A small Kafka cluster by hour: traffic of its topics, positions of its groups, and states of its processes.
 
-Times are hours since the life began; `NOW` is the end of the judged hour. Traffic follows the hour of the day and the
-day of the week by the clock of the case, so each life is judged at another hour of the week. A topic's log is its
-cumulated records and bytes; a group is the moment in that log up to which it has read. All that sources say is computed
-of these.
+Times are hours since the start of the simulation; `NOW` is the end of the evaluated hour. Traffic follows the hour of
+the day and the day of the week by the clock of the case, so each cluster is evaluated at another hour of the week. A
+topic's log is its cumulated records and bytes. The position of a group is a time in that log. All rows of the sources
+are computed from these.
 """
 
 from __future__ import annotations
@@ -18,65 +18,65 @@ from typing import Any, Literal
 import numpy as np
 from streamwarden.base.hours import HOUR
 
-from tests.simulator.scenario import JUDGED, Case
+from tests.simulator.scenario import EVALUATED, Case
 
 DAY = 24
 NOW = 130 * DAY
-"""End of the judged hour, in hours since the life began. One more is simulated, as sources answer after its end."""
+"""End of the evaluated hour, in hours since the start. One more is simulated: sources respond after its end."""
 HOURS = NOW + 1
 MINUTE, SECOND = 1 / 60, 1 / 3600
 BEHIND = 2 * SECOND
-"""A group that keeps up."""
+"""Lag of a group that keeps up, in hours."""
 COMMIT_EVERY = 5 * MINUTE
 MIB, GIB = 2**20, 2**30
 MEMORY, PAGE_CACHE = 32 * GIB, 0.5
 PARKED = 9
-"""The id of a broker that keeps what nobody uses."""
+"""The ID of a parked broker, which holds unused topics."""
 PLAIN = {"cleanup.policy": "delete", "retention.ms": str(3 * DAY * 3_600_000), "min.insync.replicas": "2"}
 COMPACTED = PLAIN | {"cleanup.policy": "compact"}
 NEVER = 10 * NOW
 
 
 def _at(steps: np.ndarray, t: np.ndarray | float) -> Any:
-    """What had come by then, of what had come at the end of each hour."""
+    """Interpolates a cumulated value at a time from its values at the end of each hour."""
     return np.interp(t, np.arange(len(steps)), steps)
 
 
 def _pace(topics: Iterable[Topic]) -> np.ndarray:
-    """How often in each hour fetches who waits for records of topics: twice a second, or for each record."""
+    """Fetches per hour of a consumer that waits for records of topics: two per second, or one per record."""
     came = sum((topic.messages for topic in topics), np.zeros(HOURS))
     return np.minimum(np.maximum(came, 2 * 3600), 500 * 3600)
 
 
 @dataclass
 class Topic:
-    """A log: records and bytes of each hour."""
+    """A topic's log: records and bytes by hour."""
 
     name: str
     messages: np.ndarray
     size: np.ndarray
-    """Bytes that a record takes in the log and on the wire."""
+    """Bytes of a record in the log and on the wire."""
     configs: dict[str, str] = field(default_factory=lambda: dict(PLAIN))
     partitions: int = 6
     brokers: tuple[int, ...] = (1, 2, 3)
-    """On which each partition has a replica; the first leads."""
+    """Brokers with a replica of each partition; the first one leads."""
     made: float = 0.0
     configs_before: tuple[float, dict[str, str]] | None = None
-    """Until when it had others."""
+    """Time until which it had other configs."""
     partitions_before: tuple[float, int] | None = None
-    """Until when it had another number of them."""
+    """Time until which it had another number of partitions."""
     stable: Callable[[int, float], float] | None = None
-    """Up to when transactions had ended then, by partition; none: there are no transactions."""
+    """Last stable position by time and partition; None: no transactions."""
     purged_by: Group | None = None
-    """Its records are deleted as soon as this group has read them."""
+    """Records are deleted as soon as this group has read them."""
     others_read: np.ndarray | float = 0.0
-    """Bytes an hour that are sent to readers without a group."""
+    """Bytes per hour sent to consumers without a group."""
     others_poll: np.ndarray | float = 0.0
-    """How often a second those fetch each partition."""
+    """Fetches per second and partition of those consumers."""
     leaderless: int | None = None
-    """The partition that has no leader."""
+    """The partition without a leader."""
     shares: np.ndarray | None = None
-    """Of each hour's records, by partition; none: all get as many."""
+    """Share of each hour's records by partition; None: equal shares."""
 
     @cached_property
     def records(self) -> np.ndarray:
@@ -87,17 +87,17 @@ class Topic:
         return np.concatenate([[0.0], np.cumsum(self.messages * self.size)])
 
     def bytes(self, t: float | np.ndarray) -> Any:
-        """Bytes that had come by then."""
+        """Bytes appended by then."""
         return _at(self.weight, t)
 
     @cached_property
     def _own(self) -> np.ndarray:
-        """As `records`, by partition."""
+        """As `records`, for one partition."""
         assert self.shares is not None
         return np.pad(np.cumsum(self.messages * self.shares, axis=1), ((0, 0), (1, 0)))
 
     def after(self, place: float, records: float | np.ndarray) -> Any:
-        """The moment in the log up to which who began at a place has read, after so many records."""
+        """Position (time in the log) of a reader after so many records from its start."""
         return np.interp(_at(self.records, place) + records, self.records, np.arange(len(self.records)))
 
     def end(self, t: float | np.ndarray, partition: int | None = None) -> Any:
@@ -111,14 +111,14 @@ class Topic:
         return self.records + np.arange(len(self.records)) * 1e-9
 
     def time_of(self, offset: float | np.ndarray, partition: int | None = None) -> Any:
-        """When the record at an offset came."""
+        """Append time of the record at an offset."""
         hours = np.arange(len(self.records))
         if self.shares is None or partition is None:
             return np.interp((offset + 0.5) * self.partitions, self._rising, hours)
         return np.interp(offset + 0.5, self._own[partition] + hours * 1e-9, hours)
 
     def first(self, t: float) -> float:
-        """Since when what is kept came."""
+        """Append time of the oldest retained record."""
         if self.purged_by is not None:
             return self.purged_by.read_up_to(t)
         if "compact" in self.configs["cleanup.policy"]:
@@ -135,19 +135,19 @@ class Topic:
         return int(self.end(self.first(t), partition))
 
     def last_stable(self, partition: int, t: float) -> int:
-        """No transaction is open below it."""
+        """Last stable offset: no transaction is open below it."""
         return int(self.end(min(self.stable(partition, t), t) if self.stable else t, partition))
 
     def held(self, t: float) -> float:
-        """Bytes of one replica of each partition together."""
+        """Bytes of one replica of all partitions."""
         return float(self.bytes(t) - self.bytes(self.first(t)))
 
     def share(self, partition: int) -> float:
-        """Of all its records."""
+        """Mean bytes of all its records."""
         return 1 / self.partitions if self.shares is None else float(self._own[partition, -1] / self.records[-1])
 
     def settings(self, t: float) -> dict[str, str]:
-        """Its configs then."""
+        """Topic configs at a time."""
         return self.configs_before[1] if self.configs_before and t < self.configs_before[0] else self.configs
 
 
@@ -167,47 +167,47 @@ class Generation:
 
     began: float
     members: tuple[Member, ...] | None
-    """None: of a protocol whose records don't tell them."""
+    """Members of the generation; None: not contained in records of this protocol."""
 
 
 @dataclass
 class Group:
-    """Who reads topics, and how far."""
+    """A consumer group: its topics and its position in their logs."""
 
     name: str
     topics: list[str]
     path: list[tuple[float, float]] = field(default_factory=list)
-    """Moments and up to where in the log it had read then; straight between them. None: it keeps up."""
+    """(time, position in the log), linear between the points. None: the group keeps up."""
     born: float = 0.0
     died: float = NEVER
-    """Nobody runs in it from then on."""
+    """Time from which on it has no members."""
     commit_every: float = COMMIT_EVERY
-    """0: it doesn't commit."""
+    """Commit interval; 0: no commits."""
     client: str = "client"
     members: int = 2
     left: dict[str, float] = field(default_factory=dict)
-    """Topics that it still has offsets of, and when it read them last."""
+    """Topics with remaining offsets of the group, and the time of its last read."""
     silent_on: list[str] = field(default_factory=list)
-    """Of its topics those that it never commits on."""
+    """Topics of the group without any commit."""
     offsets: dict[str, int] = field(default_factory=dict)
-    """Topics on which it stands at one offset of each partition."""
+    """Topics on which it is stuck at one offset of each partition."""
     stops_at_open: bool = False
-    """It reads committed records only."""
+    """isolation.level is read_committed."""
     kept_for: float = 7 * DAY
-    """For how long it is known after it died: offsets.retention.minutes."""
+    """offsets.retention.minutes: how long the group is listed after its last member left."""
     own_paths: dict[tuple[str, int], list[tuple[float, float]]] = field(default_factory=dict)
-    """Of partitions that fare otherwise than the rest, as `path`."""
+    """Positions of partitions that differ from the rest, as `path`."""
     generations: list[Generation] = field(default_factory=list)
-    """Those that began lately, in order."""
+    """The latest generations, in order."""
     poll_interval: float = 5 * MINUTE
     session_timeout: float = 45 * SECOND
     polls_empty: np.ndarray | float = 0.0
-    """How often a second each member fetches without waiting, though nothing has come."""
+    """Fetches per second of each member without waiting, although there are no records."""
     hasty_on: str = ""
-    """Each of its topics is read by a client of its own, and only the one of this topic fetches so."""
+    """Each topic is read by a client of its own; only the client of this topic fetches that way."""
 
     def assignments(self, topics: dict[str, Topic]) -> list[tuple[str, dict[str, list[int]]]]:
-        """Of each member its client id and its partitions, which go round."""
+        """Client ID and partitions (round-robin) of each member."""
         if self.hasty_on:
             return [(f"{self.client}-{name}", {name: [*range(topics[name].partitions)]}) for name in self.topics]
         shares = (
@@ -218,7 +218,7 @@ class Group:
         return [(self.client, partitions) for partitions in of_members]
 
     def read_up_to(self, t: float | np.ndarray) -> Any:
-        """The moment in the log up to which it has read."""
+        """Position of the group in the log (time) at a time."""
         last = np.clip(t, self.born, self.died)
         if not self.path:
             return last - BEHIND
@@ -226,12 +226,12 @@ class Group:
         return np.minimum(np.interp(last, moments, places), last - BEHIND)
 
     def read_of(self, topic: str, partition: int, t: float) -> float:
-        """The moment in the log of a partition up to which it has read."""
+        """Position of the group in the log of a partition (time) at a time."""
         own = self.own_paths.get((topic, partition))
         return min(float(np.interp(t, *zip(*own, strict=True))), t - BEHIND) if own else float(self.read_up_to(t))
 
     def committed_at(self, t: float, topic: str | None = None) -> float | None:
-        """Its last commit before then, of a topic; none: it has none."""
+        """Time of its last commit on a topic before then; None: no commit."""
         last = min(t, self.died, self.left.get(topic or "", NEVER))
         first = self.born + self.commit_every
         if not self.commit_every or last < first:
@@ -239,11 +239,11 @@ class Group:
         return float(first + np.floor((last - first) / self.commit_every + 1e-9) * self.commit_every)
 
     def is_listed(self, t: float) -> bool:
-        """Whether its coordinator knows it."""
+        """Whether the coordinator lists the group."""
         return self.born <= t < self.died + self.kept_for
 
     def committed(self, topic: Topic, partition: int, t: float) -> int | None:
-        """Committed offset of a partition then."""
+        """Committed offset of a partition at a time."""
         at = self.committed_at(t, topic.name)
         if at is None or topic.name in self.silent_on or topic.name not in (*self.topics, *self.left):
             return None
@@ -253,7 +253,7 @@ class Group:
         return min(offset, topic.last_stable(partition, t)) if self.stops_at_open else offset
 
     def bytes_read(self, topic: Topic) -> np.ndarray:
-        """Bytes that it was sent in each hour; a jump back sends nothing, what is read again does."""
+        """Bytes sent to the group by hour; a rewind itself sends nothing, rereads do."""
         knots = np.array([t for t, _ in self.path], float)
         moments = np.unique(np.concatenate([np.arange(HOURS + 1, dtype=float), knots[(knots > 0) & (knots < HOURS)]]))
         steps = np.maximum(np.diff(topic.bytes(self.read_up_to(moments))), 0)
@@ -274,20 +274,20 @@ class Store:
 
 @dataclass
 class Way:
-    """How records get through an application: seconds, least, mean and most, beside their time in the log."""
+    """Record latency of an application outside of the log: minimum, mean, and maximum in seconds."""
 
     topic: Topic
     group: Group
     before: tuple[float, float, float]
-    """From the record's timestamp until it is in the log: a clock that is off counts."""
+    """From the record's timestamp until its append time, including clock skew."""
     inside: tuple[float, float, float]
     holds_back: bool = False
-    """It aggregates windows."""
-    tells_topics: bool = True
-    """Clients before Kafka 3.3 don't."""
+    """Whether it aggregates windows."""
+    reports_topics: bool = True
+    """Clients before Kafka 3.3 do not."""
 
     def ages(self, partition: int, t: float) -> tuple[list[float], list[float]] | None:
-        """Milliseconds, where the partition's records are taken in and where they end; none: nothing came."""
+        """Record ages in ms at the source node and at the terminal nodes of a partition; None: no records."""
         place = self.group.read_of(self.topic.name, partition, t)
         if self.topic.end(place) == self.topic.end(self.group.read_of(self.topic.name, partition, t - MINUTE)):
             return None
@@ -297,16 +297,16 @@ class Way:
 
 
 Steps = list[tuple[float, float]]
-"""From when on which value."""
+"""A step function: (start time, value)."""
 
 
 def now(steps: Steps, t: float) -> float:
-    """The value then."""
+    """The value at a time."""
     return [value for since, value in steps if since <= t][-1]
 
 
 def until(steps: Steps, t: float, amount: Callable[[float], float]) -> float:
-    """The value of each of what had come by then, all together."""
+    """Integral of the step function over `amount`, up to a time."""
     ends = [*(since for since, _ in steps[1:]), NEVER]
     return sum(
         value * (amount(min(end, t)) - amount(since))
@@ -317,30 +317,30 @@ def until(steps: Steps, t: float, amount: Callable[[float], float]) -> float:
 
 @dataclass
 class Work:
-    """What a stream thread does with a record, in milliseconds, and what keeps it from that."""
+    """Processing time of a stream thread per record, in ms, by activity."""
 
     cpu: Steps
     outside: Steps
-    """It waits for another system."""
+    """Waits for another system."""
     overhead: float = 0.01
-    """Processors that the process uses for all else."""
+    """CPUs that the process uses for everything else."""
     sending: Steps = field(default_factory=lambda: [(0.0, 0.0)])
-    """It waits for room in a producer's buffer."""
+    """Waits for space in a producer's buffer."""
     disk: Steps | None = None
-    """It reads from the disk, for its stores; none: it has none."""
+    """Reads from disk for its stores; None: no stores."""
     collecting: Steps = field(default_factory=lambda: [(0.0, 0.005)])
-    """Share of the time for which collections stop all threads."""
+    """Share of the time in GC pauses."""
     stretched: Steps = field(default_factory=lambda: [(0.0, 1.0)])
-    """How much longer CPU time takes, as somebody else has the processor."""
+    """Factor on CPU time while another process uses the CPU."""
     pool: Steps | None = None
-    """Threads that stand in line for one of its two connections."""
+    """Threads that wait for one of the two connections of the pool."""
     machine: Literal["calm", "full", "stolen"] | None = None
-    """What node exporter tells of it: its own processors are in use, others' use fills them, or are taken away."""
+    """State of the host by node exporter: calm, CPUs used by this process or by others, or steal."""
     has_limit: bool = False
-    """Its container has, and that is what stretches."""
+    """Whether its container has a CPU limit whose throttling stretches CPU time."""
     seen_cpu: float = 0.3
-    """Share of the processors, or of the container's limit, that its JVM sees in use."""
-    tells: bool = True
+    """CPU utilization that the JVM exposes, as a share of the CPUs or of the container's limit."""
+    exposes_latency: bool = True
 
     def latency(self, t: float) -> float:
         waits = now(self.outside, t) + now(self.sending, t) + (now(self.disk, t) if self.disk else 0)
@@ -349,29 +349,29 @@ class Work:
 
 @dataclass
 class Producer:
-    """A Kafka producer in a process, and what it loses."""
+    """A Kafka producer of a process, and its lost records."""
 
     client: str
     topic: str
     records: float
-    """In each hour."""
+    """Records sent per hour."""
     gives_up: Steps = field(default_factory=lambda: [(0.0, 0.0)])
-    """Records of each hour that it couldn't send."""
+    """Records per hour that failed."""
     has_no_room_for: Steps = field(default_factory=lambda: [(0.0, 0.0)])
-    """Among these those that it didn't take, as its buffer was full."""
+    """Failed records per hour that were rejected because the buffer was full."""
 
 
 EMPTY_ANSWER = 22
-"""Bytes of an answer of a fetch session in which no partition has anything: size, head, throttle, error, session."""
+"""Bytes of a fetch response without records: size, header, throttle time, error, and session."""
 BATCH_HEAD, OF_PARTITION = 61, 60
-"""Bytes of a record batch, and of a partition in an answer, beside the records."""
+"""Overhead in bytes of a record batch, and of a partition in a response."""
 HEARTBEATS, HEARTBEAT = 1200, 16
-"""In each hour, and bytes of the answer."""
+"""Fetches per hour, and bytes of a response."""
 
 
 @dataclass
 class Consumer:
-    """A member of a group that tells what it fetches."""
+    """A member of a group that exposes its fetch metrics."""
 
     life: Life
     group: Group
@@ -382,7 +382,7 @@ class Consumer:
         return ((self.life.topics[name], p) for name, partitions in self.partitions.items() for p in partitions)
 
     def fetches(self, t: float) -> float:
-        """One at a time of each broker that leads a partition of it."""
+        """Fetches: one at a time per broker that leads one of its partitions."""
         asked = [topic.brokers[p % len(topic.brokers)] for topic, p in self._of_each()]
         if not asked:
             return 0.0
@@ -396,7 +396,7 @@ class Consumer:
         return float(sum(topic.bytes(self.group.read_up_to(t)) * topic.share(p) for topic, p in self._of_each()))
 
     def received(self, t: float) -> float:
-        """Bytes of all answers; records that come one by one are batches of their own."""
+        """Bytes of all responses; records that arrive singly are single-record batches."""
         with_records = min(self.records(t), self.fetches(t))
         heads = EMPTY_ANSWER * self.fetches(t) + (BATCH_HEAD + OF_PARTITION) * with_records
         return self.bytes(t) + heads + HEARTBEATS * HEARTBEAT * t
@@ -411,40 +411,40 @@ class Process:
     application_id: str | None
     starts: list[float] = field(default_factory=lambda: [-DAY])
     threads: list[tuple[float, int | None, int | None]] = field(default_factory=lambda: [(-NEVER, 4, 0)])
-    """From when on so many stream threads live, and so many have failed since it began (none: it doesn't tell)."""
+    """(time, stream threads alive, failed stream threads since the start); None: not exposed."""
     states: list[tuple[float, str]] = field(default_factory=lambda: [(-NEVER, "RUNNING")])
-    """From when on its Kafka Streams client is in which state."""
+    """(time, state of its Kafka Streams client)."""
     is_archived: bool = False
-    """A Prometheus server tells its figures of each five minutes."""
+    """Whether a Prometheus server has its metrics, at five-minute intervals."""
     disk: tuple[float, float] | None = None
-    """Bytes of its machine's file system, and those that are free; none: nobody tells."""
+    """Size and free bytes of its host's file system; None: not reported."""
     silent_from: float = NEVER
     to_restore: float = 0.0
-    """Records that its tasks have yet to restore when it is asked first."""
+    """Records left to restore at the first sample."""
     restores_per_second: float = 0.0
     restored: list[tuple[float, float]] = field(default_factory=list)
-    """Moments at which it was asked while it restored, and how many a second."""
+    """(time of a sample during a restore, records per second)."""
     stores: list[Store] = field(default_factory=list)
     latency_ms: float | None = None
-    """Time that a record takes; none: it doesn't tell."""
+    """Record latency; None: not exposed."""
     poll_ratio: float = 0.2
     reads: list[Topic] = field(default_factory=list)
-    """Topics of which it processes its share."""
+    """Topics of which it processes a share."""
     share: float = 1.0
     way: Way | None = None
     work: Work | None = None
     producers: list[Producer] = field(default_factory=list)
     consumers: list[Consumer] = field(default_factory=list)
     follows: Group | None = None
-    """It processes what this has read; none: what has come."""
+    """Group whose reads it processes; None: all records."""
 
     def processed(self, t: float) -> float:
-        """Records, by then."""
+        """Records processed by then."""
         place = self.follows.read_up_to(t) if self.follows else t
         return float(sum(topic.end(place) * topic.partitions for topic in self.reads)) * self.share
 
     def busy(self, t: float) -> float:
-        """Share of an hour for which each of its stream threads has records."""
+        """Share of an hour for which each of its stream threads is busy."""
         assert self.work is not None
         records = self.processed(t) - self.processed(t - 1)
         return min(records * self.work.latency(t) / 3_600_000 / self.alive(t)[0], 1.0)
@@ -461,92 +461,92 @@ class Process:
 
 @dataclass(frozen=True)
 class Right:
-    """What a rule must say of a cluster."""
+    """The expected finding of a detector on a cluster."""
 
     reason: tuple[str, ...]
-    """One of these."""
+    """Valid reasons."""
     resource: dict[str, str]
-    """Key columns of what it must be said of, besides the cluster."""
+    """Key columns of the resource, besides the cluster."""
     topics: tuple[str, ...] = ()
-    """Those that a finding on a cluster must name."""
+    """Topics that a finding on a cluster must name."""
     metrics: dict[str, str] = field(default_factory=dict)
-    """What it must tell besides."""
+    """Other expected metrics."""
 
 
 @dataclass
 class Life:
-    """A cluster of its own, and what is true of it."""
+    """A cluster and the truth about it."""
 
     case: Case
     kind: str
     chance: random.Random
     draws: np.random.Generator
     known: int = 36 * DAY
-    """Hours that the warehouse has known it for."""
+    """Hours for which it is in the warehouse."""
     brokers: tuple[int, ...] = (1, 2, 3)
     racks: dict[int, str] = field(default_factory=dict)
-    """By broker; without them the cluster's brokers aren't told."""
+    """Rack by broker; empty: the cluster's brokers are not reported."""
     handlers_idle: float = 0.9
-    """Share of their time for which brokers' request handlers have nothing to do."""
+    """Idle share of the brokers' request handlers."""
     other_reads: float = 0.2 * MIB
-    """Bytes a second that each disk reads for nobody we know."""
+    """Bytes per second that each disk reads for unknown consumers."""
     topics: dict[str, Topic] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     processes: list[Process] = field(default_factory=list)
     clients: dict[str, float] = field(default_factory=dict)
-    """What each fetches of all brokers, bytes a second; without any the brokers have no quotas, and don't count."""
+    """Bytes per second by client from all brokers; empty: no quotas, so that brokers do not expose clients."""
     targets: dict[str, float] = field(default_factory=dict)
-    """Seconds within which applications are to have processed a record."""
+    """Latency targets of applications, in seconds."""
     begins: float | None = None
-    """When its fault begins."""
+    """Begin of its fault."""
     rights: dict[str, Right] = field(default_factory=dict)
-    """What rules must say."""
+    """Detector → finding that it must give."""
     unknown: dict[str, Right] = field(default_factory=dict)
-    """Why rules can't judge."""
+    """Detector → reason for which its verdict must be unknown."""
     may: set[str] = field(default_factory=set)
-    """Rules that may speak or not: what goes on concerns them too."""
+    """Detectors for which firing and not firing are both right: the fault affects them too."""
     before: bool = False
-    """Judged before its fault has begun."""
+    """Whether it is evaluated before the begin of its fault."""
 
     @property
     def cluster(self) -> str:
         return self.case.name
 
     def clock(self, t: float) -> datetime:
-        """Its own clock."""
+        """Hour of the day by the clock of the case."""
         return self.case.hour + HOUR + timedelta(hours=t - NOW)
 
     @staticmethod
     def at(t: float) -> datetime:
-        """When it is for the warehouse."""
-        return JUDGED + HOUR + timedelta(hours=t - NOW)
+        """The time in the warehouse."""
+        return EVALUATED + HOUR + timedelta(hours=t - NOW)
 
     def uniform(self, low: float, high: float) -> float:
         return self.chance.uniform(low, high)
 
     def onset(self, least: float, most: float) -> float:
-        """When the fault begins, so many hours before now; after all that is simulated where it is judged before."""
+        """Draws the begin of the fault, in hours before now; NEVER if the cluster is evaluated before it."""
         return self.since(NOW - self.uniform(least, most))
 
     def since(self, begins: float) -> float:
-        """The same, where the moment follows from what it leads to."""
+        """Sets the begin of the fault, if it follows from other values."""
         self.begins = begins
         return NEVER if self.before else begins
 
     def fault(
         self, rule: str, *reason: str, names: str = "", metrics: dict[str, str] | None = None, **resource: str
     ) -> None:
-        """The rule must say this of the thing, or name these topics."""
+        """The detector must fire for the resource with this reason, or name these topics."""
         if not self.before:
             self.rights[rule] = Right(reason, resource, tuple(names.split()), metrics or {})
 
-    def cannot_tell(self, rule: str, reason: str, **resource: str) -> None:
-        """The rule can't judge the thing, and says why."""
+    def not_evaluated(self, rule: str, reason: str, **resource: str) -> None:
+        """The verdict for the resource must be unknown, with this reason."""
         if not self.before:
             self.unknown[rule] = Right((reason,), resource)
 
     def rhythm(self, a_day: float = 0.5, weekend: float = 0.7, noise: float = 0.05) -> np.ndarray:
-        """How much of the mean traffic comes in each hour: more by day, less on weekends."""
+        """Traffic by hour relative to the mean: more by day, less on weekends."""
         first = self.clock(0)
         hours = np.arange(HOURS) + first.hour
         of_week = first.weekday() + hours // DAY
@@ -561,7 +561,7 @@ class Life:
         return (first.weekday() + (np.arange(HOURS) + first.hour) // DAY) % 7
 
     def topic(self, name: str, a_second: float | None = None, **more: Any) -> Topic:
-        """A topic with traffic by day; so many records a second."""
+        """A topic with daily cycles; mean rate in records per second."""
         a_second = self.uniform(20, 80) if a_second is None else a_second
         given: dict[str, Any] = {
             "messages": a_second * 3600 * self.rhythm(),
@@ -573,13 +573,13 @@ class Life:
         return made
 
     def group(self, name: str, *topics: str, **more: Any) -> Group:
-        """A group that keeps up."""
+        """Adds a group that keeps up."""
         made = Group(name, list(topics), client=more.pop("client", name), **more)
         self.groups[name] = made
         return made
 
     def consumers(self, group: Group) -> None:
-        """Its members tell what they fetch, each in a process of its own."""
+        """The members expose their fetches, each in a process of its own."""
         for number, (client, partitions) in enumerate(group.assignments(self.topics)):
             consumers = [Consumer(self, group, client, partitions)]
             self.processes.append(Process(group.name, number, None, consumers=consumers))
@@ -592,18 +592,18 @@ class Life:
         self.topic(f"{name}-{changelog}-changelog", 5, configs=dict(COMPACTED))
 
     def write_bytes_per_second(self, hours: np.ndarray) -> np.ndarray:
-        """What all brokers write, all replicas."""
+        """Bytes written by all brokers, including all replicas."""
         return sum(
             ((t.messages * t.size)[hours] * len(t.brokers) / 3600 for t in self.topics.values()), np.zeros(len(hours))
         )
 
     def cached_hours(self) -> float:
-        """How many hours of writing the brokers' memory holds."""
+        """Hours of writes that fit into the brokers' page cache."""
         day = self.write_bytes_per_second(np.arange(NOW - DAY, NOW)).mean() * 3600
         return MEMORY * PAGE_CACHE * len(self.brokers) / max(day, 1.0)
 
     def sent(self, topic: Topic, t: float | np.ndarray) -> Any:
-        """Bytes of a topic that consumers had been sent by then."""
+        """Bytes of a topic sent to consumers by then."""
         return _at(self._sent[topic.name], t)
 
     @cached_property
@@ -618,12 +618,12 @@ class Life:
         return found
 
     def fetched(self, topic: Topic, t: float) -> float:
-        """How often the topic's partitions had been fetched by then, by members and followers."""
+        """Fetches of the topic's partitions by then, by members and followers."""
         return float(_at(self._fetched[topic.name], t))
 
     @cached_property
     def _fetched(self) -> dict[str, np.ndarray]:
-        """A session's fetch counts for each of its partitions, whichever of them has something."""
+        """A fetch of a session counts for each of its partitions, with or without records."""
         found = {}
         for topic in self.topics.values():
             of_hour = (len(topic.brokers) - 1) * self.follower_fetches + np.multiply(topic.others_poll, 3600)
@@ -634,7 +634,7 @@ class Life:
         return found
 
     def asks(self, group: Group, topic: str) -> np.ndarray:
-        """How often in each hour who reads the topic in this group fetches from each broker."""
+        """Fetches per hour and broker of the group's consumers of the topic."""
         hours, read = np.arange(HOURS), [topic] if group.hasty_on else group.topics
         empty = group.polls_empty if group.hasty_on in ("", topic) else 0.0
         asked = _pace(self.topics[name] for name in read) + np.multiply(empty, 3600)
@@ -642,14 +642,14 @@ class Life:
 
     @cached_property
     def follower_fetches(self) -> np.ndarray:
-        """How often in each hour a follower fetches from a leader."""
+        """Fetches per hour of a follower from a leader."""
         return _pace(self.topics.values())
 
     def follower_fetches_until(self, t: float) -> float:
         return float(_at(np.concatenate([[0.0], np.cumsum(self.follower_fetches)]), t))
 
     def cold(self, hours: np.ndarray) -> np.ndarray:
-        """Bytes of each hour that groups read beyond what memory holds."""
+        """Bytes per hour that groups read from disk, beyond the page cache."""
         cached, total = self.cached_hours(), np.zeros(len(hours))
         for group in self.groups.values():
             late = (

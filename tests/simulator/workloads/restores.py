@@ -1,4 +1,4 @@
-"""State that takes long to restore, and what only looks so. See `topics`."""
+"""Slow state restores, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def _stored(life: Life, keys: float, processes: int = 3, kind: str = "key_value"
 
 
 def _seen(life: Life, rate: float) -> None:
-    """It was seen restoring, so many records a second, within the last week."""
+    """A restore was measured within the last week, in records per second."""
     for process in life.processes:
         process.restored = [(NOW - life.uniform(0.3, 6.5) * DAY, rate * life.uniform(0.9, 1.1)) for _ in range(2)]
 
 
 def _large(life: Life, tasks: int = TASKS) -> list[Process]:
-    """So much that the two processes that are left need 11 to 20 minutes, as they were seen to restore."""
+    """So much state that the remaining two processes need 11 to 20 minutes at the measured rate."""
     processes = _stored(life, life.uniform(3.2, 4.8) * 1e7, tasks=tasks)
     _seen(life, 20_000)
     return processes
 
 
 def _restart(life: Life, offsets: float, rate: float) -> None:
-    """A process is started again within the hour, and has so many offsets to go when it is asked."""
+    """A process restarts within the hour, and has so many offsets left when it is read."""
     process, at = life.processes[0], life.onset(3 * MINUTE, 25 * MINUTE)
     if at == NEVER:
         return
@@ -51,7 +51,7 @@ def _restart(life: Life, offsets: float, rate: float) -> None:
 
 
 def _offsets(life: Life) -> float:
-    """Offsets of the tasks of one process; nine tenths of them are keys of its own."""
+    """Offsets of the tasks of one process; nine tenths of them are distinct keys."""
     processes = _stored(life, 0.0)
     held = float(life.topics[CHANGELOG].end(NOW)) * TASKS
     for each in processes:
@@ -67,14 +67,14 @@ def large_state_without_standbys(life: Life) -> None:
 
 
 def large_state_of_a_few_threads(life: Life) -> None:
-    """Nobody has seen it restoring."""
+    """No restore was measured."""
     for process in _stored(life, life.uniform(4, 7) * 1e7, processes=2):
         process.threads = [(-NEVER, 1, 0)]
     life.fault(SLOW, "slow_failover", application_id=APP)
 
 
 def restores_for_long(life: Life) -> None:
-    """What came since its files were written is much; compaction has left nine tenths of it."""
+    """Many records were appended since its files were written; compaction kept nine tenths of them."""
     held = _offsets(life)
     _restart(life, held * life.uniform(0.5, 0.75), 10_000)
     life.fault(SLOW, "restoring", application_id=APP)
@@ -95,7 +95,7 @@ def tasks_of_large_state_warm_up(life: Life) -> None:
 
 
 def large_state_and_a_silent_process(life: Life) -> None:
-    """It may hold standbys of all."""
+    """The process may hold standbys of all tasks."""
     _large(life)[1].silent_from = NOW - life.uniform(0.5, 10)
 
 
@@ -116,7 +116,7 @@ def large_state_that_is_restored_fast(life: Life) -> None:
 
 
 def small_state_in_memory(life: Life) -> None:
-    """RocksDB has none of it; it is restored at each start."""
+    """An in-memory store, restored at each start."""
     _stored(life, 1e6)
     for process in life.processes:
         process.stores = []
@@ -132,12 +132,12 @@ def stateless_application(life: Life) -> None:
 
 
 def restarted_with_its_files(life: Life) -> None:
-    """What came in the meantime is soon there."""
+    """The records appended in the meantime are restored soon."""
     _restart(life, _offsets(life) * life.uniform(0.01, 0.1), 20_000)
 
 
 def gauge_that_stands(life: Life) -> None:
-    """Of a log that is compacted it never falls to nothing: it began as offsets, and fell by records."""
+    """On a compacted log the gauge never reaches 0: it starts as offsets, and decreases by records."""
     _stored(life, 1.5e7)
     for process in life.processes:
         process.to_restore = float(life.topics[CHANGELOG].end(NOW)) * TASKS - 1.5e7

@@ -1,4 +1,4 @@
-"""What AdminClient, logs, group records and JMX beans say of each life in its judged hour, as the sources give it."""
+"""Responses of AdminClient, logs, group metadata, and JMX for each cluster in its evaluated hour, as source rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
-from tests.simulator.scenario import JUDGED
+from tests.simulator.scenario import EVALUATED
 from tests.simulator.workloads.process_lifetimes import (
     COMMIT_EVERY,
     GIB,
@@ -42,10 +42,10 @@ from tests.simulator.workloads.process_lifetimes import (
 )
 
 JMX_AT, OFFSETS_AT = 2 * MINUTE, 3 * MINUTE
-"""When a run reads those, after the end of its hour."""
+"""Delay of a run's reads after the end of its hour."""
 SAMPLES = 2
 PROCESSES = 2
-"""Among which the tasks of an application with ages lie."""
+"""Processes over which the tasks of an application with record ages are spread."""
 LOOK_BACK = consumer_groups.LOOK_BACK / HOUR
 DIRECTORY = "/var/lib/kafka"
 CLIENT_FETCHES = "client_fetch_bytes_per_second"
@@ -54,7 +54,7 @@ Rows = list[dict[str, Any]]
 
 
 def config_of(lives: Sequence[Life]) -> Config:
-    """Who is to be asked: the brokers and processes of all lives."""
+    """The config: brokers and processes of all clusters."""
     endpoints = [
         JmxEndpoint(role="broker", cluster=life.cluster, url=broker_url(life, broker), broker_id=broker,
                     instance_id=host(life, broker))
@@ -88,7 +88,7 @@ def process_url(life: Life, process: Process) -> str:
 
 
 def machine_of(life: Life, process: Process) -> str | None:
-    """Each has one of its own; none: nobody tells of it."""
+    """Each process has a host of its own; None: no node exporter."""
     output = process.disk or (process.work and process.work.machine)
     return f"i-{life.cluster.replace('@', '-')}-{process.app}-{process.number}" if output else None
 
@@ -98,7 +98,7 @@ def node_url(life: Life, process: Process) -> str:
 
 
 def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) -> dict[str, DataFrame]:
-    """What the app consumer_groups makes of them."""
+    """Frames of the app consumer_groups."""
     offsets: Rows = []
     commits: Rows = []
     times: Rows = []
@@ -135,8 +135,8 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
         "known_ends": null_filled(spark, folder / "ends", ends),
         "known_commits": rows_frame(spark, known, KNOWN_COMMITS),
     }
-    sources["positions"] = positions(sources, JUDGED)
-    return consumer_groups.transform(sources, JUDGED, Config())
+    sources["positions"] = positions(sources, EVALUATED)
+    return consumer_groups.transform(sources, EVALUATED, Config())
 
 
 def _topics(life: Life) -> Iterator[dict[str, Any]]:
@@ -161,7 +161,7 @@ def _topics(life: Life) -> Iterator[dict[str, Any]]:
 
 
 def settings(topic: Topic, t: float) -> dict[str, dict[str, str]]:
-    """Its configs as DescribeConfigs answers."""
+    """Topic configs as in a DescribeConfigs response."""
     return {name: {"value": value, "source": "dynamic_topic_config"} for name, value in topic.settings(t).items()}
 
 
@@ -176,7 +176,7 @@ def _groups(life: Life) -> Iterator[dict[str, Any]]:
 
 
 def members_of(life: Life, group: Group, t: float) -> Rows:
-    """The members of a group then, with the partitions by turns."""
+    """Members of a group at a time, with round-robin assignments."""
     if not group.born <= t < group.died:
         return []
     return [
@@ -215,14 +215,14 @@ def _log(topic: Topic, partition: int) -> dict[str, Any]:
 
 
 def _known_end(life: Life, topic: Topic, partition: int) -> dict[str, Any]:
-    """Where the log ended when the hour before was gathered."""
+    """End offset of the log when the previous hour was read."""
     seen = NOW - 1 + OFFSETS_AT
     at = {"cluster": life.cluster, "topic": topic.name, "partition": partition}
     return at | {"log_end_offset": int(topic.end(seen, partition)), "known_at": life.at(seen)}
 
 
 def _known_commit(life: Life, topic: Topic, group: Group, partition: int) -> Rows:
-    """When a place was committed, as the hour before told."""
+    """The time of the last commit of a partition, as stored by the previous hour."""
     offset, at = group.committed(topic, partition, NOW - 1), group.committed_at(NOW - 1, topic.name)
     if offset is None or at is None or at < NOW - life.known:
         return []
@@ -231,7 +231,7 @@ def _known_commit(life: Life, topic: Topic, group: Group, partition: int) -> Row
 
 
 def _commits(life: Life, topic: Topic, group: Group, partition: int) -> tuple[Rows, Rows, Rows]:
-    """What the group has committed now, its commits of the hour, and the time of its first uncommitted record."""
+    """Present commits of the group, its commits of the hour, and the time of the first uncommitted record."""
     place = {"group_id": group.name, "topic": topic.name, "partition": partition}
     now = group.committed(topic, partition, NOW + OFFSETS_AT)
     if now is None:
@@ -259,14 +259,14 @@ def _commits(life: Life, topic: Topic, group: Group, partition: int) -> tuple[Ro
 
 
 def _stands(group: Group, topic: Topic, partition: int, t: float) -> bool:
-    """Who can't read on commits nothing."""
+    """A group that is stuck commits nothing."""
     return (topic.name, partition) in group.own_paths and group.committed(topic, partition, t) == group.committed(
         topic, partition, t - COMMIT_EVERY
     )
 
 
 def _generations(spark: SparkSession, lives: Sequence[Life]) -> DataFrame:
-    """What groups' records say of their members, as far as they are read."""
+    """Group metadata records with members, as far as they are read."""
     rows: Rows = [
         {
             "cluster": life.cluster, "kind": "group", "group_id": group.name, "generation": number,
@@ -286,7 +286,7 @@ def _member_of(group: Group, member: Member) -> dict[str, Any]:
 
 
 def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, folder: Path) -> dict[str, DataFrame]:
-    """What the app brokers makes of the counters of this run and of the one before."""
+    """Frames of the app brokers from the counters of this run and of the previous one."""
     now: Rows = []
     before: Rows = []
     for life in lives:
@@ -304,14 +304,14 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
         .drop("gap", "process_started_at"),
         "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
     }
-    frames = brokers.transform(sources, JUDGED, config)
+    frames = brokers.transform(sources, EVALUATED, config)
     frames["metrics.broker_sample"] = frames["metrics.broker_sample"].filter(f.col("metric") == CLIENT_FETCHES)
     frames["metrics.broker_topic_sample"] = frames["metrics.broker_topic_sample"].limit(0)
     return frames
 
 
 def _broker(life: Life, broker: int, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
-    """One broker's counters since its process began, and its gauges: an even share of what each topic got and sent."""
+    """Counters of a broker since its start, and its gauges: an equal share of the traffic of each topic."""
     for client, rate in life.clients.items():
         yield CLIENT_FETCHES, {"client": client, "user": ""}, rate / len(life.brokers)
     totals = dict.fromkeys(("bytes_in_total", "bytes_out_total", "messages_in_total", "fetch_requests_total"), 0.0)
@@ -343,7 +343,7 @@ def _broker(life: Life, broker: int, t: float) -> Iterator[tuple[str, dict[str, 
 
 
 def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder: Path) -> dict[str, DataFrame]:
-    """What the app jvm_apps makes of the processes' beans."""
+    """Frames of the app jvm_apps from the processes' MBeans."""
     rows: Rows = []
     for life in lives:
         for process in life.processes:
@@ -362,11 +362,11 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                     rows += [head | one for one in _readings(_file_system(*process.disk))]
     jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
     sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
-    return jvm_apps.transform(sources, JUDGED, config)
+    return jvm_apps.transform(sources, EVALUATED, config)
 
 
 def _counted_before(lives: Sequence[Life]) -> list[tuple[Any, ...]]:
-    """The counters of an hour ago, of processes that count."""
+    """Counters of an hour ago, of processes with counters."""
     then = NOW - 1 + JMX_AT
     return [
         (life.cluster, endpoint, one["metric"], one["labels"], life.at(then), one["value"])
@@ -434,7 +434,7 @@ def _beans(process: Process, t: float) -> Iterator[tuple[str, dict[str, str], fl
 
 
 def _produced(producer: Producer, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Since ever, all in all and of its topic."""
+    """Total counters since the start, overall and for its topic."""
     client = {"client": producer.client}
     sent, lost = producer.records * t, until(producer.gives_up, t, float)
     yield "producer_records_total", client, sent
@@ -445,7 +445,7 @@ def _produced(producer: Producer, t: float) -> Iterator[tuple[str, dict[str, str
 
 
 def _consumed(consumer: Consumer, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Since ever."""
+    """Total counters since the start."""
     client = {"client": consumer.client}
     yield "consumer_fetches_total", client, consumer.fetches(t)
     yield "consumer_records_total", client, consumer.records(t)
@@ -454,8 +454,8 @@ def _consumed(consumer: Consumer, t: float) -> Iterator[tuple[str, dict[str, str
 
 
 def _ages(process: Process, way: Way, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Of each of its tasks, at the node that reads the topic and at the one at which records end."""
-    if way.tells_topics:
+    """Record ages of each task, at the source node and at the terminal node."""
+    if way.reports_topics:
         yield "reads_topic", {"node": "source", "topic": way.topic.name}, 1.0
     for partition in range(process.number, way.topic.partitions, PROCESSES):
         task = f"0_{partition}"
@@ -468,14 +468,14 @@ def _ages(process: Process, way: Way, t: float) -> Iterator[tuple[str, dict[str,
 
 
 def _work(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
-    """What its stream threads do, wait for and cost, by Kafka's and the JVM's own figures."""
+    """Work, waits, and CPU of its stream threads, by metrics of Kafka and the JVM."""
     stopped = until(work.collecting, t, lambda hours: hours * 3600)
     used = until(work.cpu, t, process.processed) / 1000 + work.overhead * t * 3600 + 2 * stopped
     yield "cpu_seconds_total", {}, used
     yield "gc_seconds_total", {"collector": "G1 Young Generation"}, stopped
     yield "system_cpu_ratio", {}, 0.95 if work.machine == "full" else work.seen_cpu
     yield "producer_wait_seconds_total", {}, until(work.sending, t, process.processed) / 1000
-    if work.tells:
+    if work.exposes_latency:
         yield "process_latency_mean_ms", {"thread": "1"}, work.latency(t)
         yield "poll_ratio", {"thread": "1"}, 1 - process.busy(NOW)
     if work.disk:
@@ -491,7 +491,7 @@ def _work(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict[st
         yield "pool_connections_in_use", {}, 2.0 if waiting else 0.0
         yield "pool_threads_waiting", {}, waiting
     if work.has_limit:
-        # Stopped in each period in which a thread wants to run, from then on.
+        # From then on throttled in each CFS period in which a thread is runnable.
         wanted = 1 - (1 - process.busy(NOW)) ** process.alive(t)[0]
         share = [(since, wanted if stretch > 1 else 0.0) for since, stretch in work.stretched]
         yield "cpu_periods_total", {}, t * 36_000
@@ -499,7 +499,7 @@ def _work(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict[st
 
 
 def _machine(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Node exporter's page of its machine, which has four processors and a disk."""
+    """Node exporter readings of its host with four CPUs and one disk."""
     used = (process.processed(NOW) - process.processed(NOW - 1)) * now(work.cpu, NOW) / 3_600_000 + work.overhead
     others = {"calm": 0.1, "full": 3.8 - used, "stolen": 0.0}[work.machine or "calm"]
     stolen = used * (now(work.stretched, NOW) - 1) if work.machine == "stolen" else 0.0
@@ -513,7 +513,7 @@ def _machine(process: Process, work: Work, t: float) -> Iterator[tuple[str, dict
 
 
 def _file_system(size: float, available: float) -> Iterator[tuple[str, dict[str, str], float]]:
-    """The one of its stores, on node exporter's page of its machine."""
+    """The file system of its stores, by node exporter of its host."""
     of = {"mountpoint": "/data", "device": "/dev/nvme1n1", "fstype": "xfs"}
     yield "file_system_bytes", of, size
     yield "file_system_available_bytes", of, available

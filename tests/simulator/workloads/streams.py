@@ -1,4 +1,4 @@
-"""What can be wrong with Kafka Streams applications, and what only looks so. See `topics`."""
+"""Faults of Kafka Streams applications, and decoys. See `topics`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ APP, CHANGELOG = "joiner", "joiner-totals-changelog"
 
 
 def _joiner(life: Life, processes: int = 2) -> Topic:
-    """An application on a topic that somebody else reads as well; its changelog."""
+    """An application on a topic with another consumer group; returns its changelog."""
     life.topic("orders")
     life.group("search", "orders")
     life.application(APP, "orders", processes=processes)
@@ -38,7 +38,7 @@ def _joiner(life: Life, processes: int = 2) -> Topic:
 
 
 def _stopped(life: Life, ago: float) -> Topic:
-    """The application ran until then."""
+    """The application ran until that time."""
     life.known = 100 * DAY
     changelog = _joiner(life)
     until = NOW - ago
@@ -73,12 +73,12 @@ def monthly_application(life: Life) -> None:
 
 def stopped_for_maintenance(life: Life) -> None:
     _stopped(life, life.uniform(1, 6) * DAY)
-    # That nobody runs while records wait is told whatever the reason, and what retention took is lost.
+    # Dead threads with waiting records are reported whatever the reason, and records that retention deleted are lost.
     life.may = {DEAD, "consumer_data_at_risk"}
 
 
 def global_table(life: Life) -> None:
-    """Nobody writes; each start reads it whole, without a group."""
+    """No producers; each start reads the topic completely, without a group."""
     life.known = 100 * DAY
     life.topic("orders")
     life.group("search", "orders")
@@ -95,7 +95,7 @@ def runs_without_work(life: Life) -> None:
 
 
 def source_topic_as_changelog(life: Life) -> None:
-    """Topology optimisation: a table's source topic is its changelog; nobody writes for weeks."""
+    """Topology optimization: the source topic of a table is its changelog, without writes for weeks."""
     life.known = 100 * DAY
     life.topic("orders")
     life.topic("customers", 5, configs=dict(COMPACTED)).messages[NOW - 30 * DAY :] = 0
@@ -111,7 +111,7 @@ def known_for_days(life: Life) -> None:
 
 
 def _stored(life: Life, size: np.ndarray, kind: str = "key_value", keys: np.ndarray | None = None) -> None:
-    """The application's store, even over its processes, so many bytes in all; RocksDB compacts by steps."""
+    """Sets the application's store to so many bytes, evenly over its processes; RocksDB compacts in steps."""
     _joiner(life)
     for process in life.processes:
         steps = life.draws.normal(1, 0.01, HOURS)
@@ -120,7 +120,7 @@ def _stored(life: Life, size: np.ndarray, kind: str = "key_value", keys: np.ndar
 
 
 def _disks(life: Life, free: float) -> None:
-    """Each process has a machine with so many bytes free; its other data has filled the rest."""
+    """Each process has a host with so many bytes free; other data uses the rest."""
     for process in life.processes:
         process.disk = (200.0 * GIB, free)
 
@@ -136,7 +136,7 @@ def store_grows(life: Life) -> None:
 
 
 def values_of_a_store_grow(life: Life) -> None:
-    """There is room for a month and more."""
+    """The free space lasts for a month and more."""
     now, a_day = life.uniform(8, 20) * GIB, life.uniform(0.025, 0.06)
     _stored(life, _line(now, now * a_day), keys=np.full(HOURS, 1e6))
     _disks(life, life.uniform(30, 90) * now * a_day / len(life.processes))
@@ -165,7 +165,7 @@ def store_was_reset(life: Life) -> None:
 
 
 def standbys_were_added(life: Life) -> None:
-    """Each task lies on two processes from then on."""
+    """Each task is on two processes from then on (standby)."""
     _stored(life, np.full(HOURS, life.uniform(8, 20) * GIB))
     _disks(life, 2 * GIB)
     since = NOW - int(life.uniform(2, 6) * DAY)
@@ -213,8 +213,8 @@ def all_threads_die(life: Life) -> None:
     life.fault(DEAD, "none_alive", endpoint="joiner-1.")
 
 
-def threads_die_untold(life: Life) -> None:
-    """Failures aren't told before Kafka 2.8."""
+def threads_die_before_kafka_2_8(life: Life) -> None:
+    """Kafka Streams exposes failed threads from 2.8 on."""
     _joiner(life)
     life.processes[0].threads = [(-NEVER, 4, None), (life.onset(0.5, 20), 2, None)]
     life.processes[1].threads = [(-NEVER, 4, None)]
@@ -222,7 +222,7 @@ def threads_die_untold(life: Life) -> None:
 
 
 def client_ends_in_an_error(life: Life) -> None:
-    """An old one, that tells its state alone."""
+    """An old client that exposes its state only."""
     _joiner(life)
     for process in life.processes:
         process.threads = [(-NEVER, None, None)]
@@ -253,7 +253,7 @@ def threads_die_and_are_replaced(life: Life) -> None:
     life.fault(DEAD, "replaced", endpoint="joiner-0.")
 
 
-def only_the_state_is_told(life: Life) -> None:
+def only_the_state_is_exposed(life: Life) -> None:
     _joiner(life)
     for process, state in zip(life.processes, ("RUNNING", "REBALANCING"), strict=True):
         process.threads = [(-NEVER, None, None)]
@@ -329,7 +329,7 @@ def job_by_the_quarter(life: Life) -> None:
 
 
 def deployed_three_times(life: Life) -> None:
-    """Within the hour: it was taken back, and deployed again."""
+    """Within the hour: deployed, rolled back, and deployed again."""
     _joiner(life)
     for n, process in enumerate(life.processes):
         process.is_archived = True
@@ -363,7 +363,7 @@ def scaled_out(life: Life) -> None:
 
 
 def ends_every_few_hours(life: Life) -> None:
-    """Often, but no loop: it lives for hours."""
+    """Frequent restarts without a crash loop: each process runs for hours."""
     _joiner(life)
     life.processes[0].starts += [NOW - n * life.uniform(3.7, 4.3) for n in range(12, 0, -1)]
 
@@ -376,7 +376,7 @@ FAULTS = (
     store_fills_its_disk,
     some_threads_die,
     all_threads_die,
-    threads_die_untold,
+    threads_die_before_kafka_2_8,
     client_ends_in_an_error,
     client_does_not_come_to_its_end,
     application_ends,
@@ -398,7 +398,7 @@ DECOYS = (
     tasks_move_to_a_new_process,
     store_grows_slowly,
     store_that_breathes,
-    only_the_state_is_told,
+    only_the_state_is_exposed,
     process_is_just_ending,
     process_has_just_started,
     threads_were_removed,

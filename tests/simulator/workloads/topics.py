@@ -1,6 +1,6 @@
-"""What can be wrong with topics, and what only looks so: the lines of the catalogue that their rules must be silent on.
+"""Faults of topics, and decoys: the cases of the catalog for which their detectors must not fire.
 
-Each function fills a life; one that ends in `fault` is to be found by that rule, the others by none.
+Each function sets up a cluster. If it calls `fault`, that detector must fire, else none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def messages_jump(life: Life) -> None:
 
 
 def compression_is_switched_off(life: Life) -> None:
-    """On purpose: it is named, not hidden."""
+    """A deliberate change: the finding names it."""
     topic, since = _events(life), life.onset(1, 20)
     topic.size[np.arange(HOURS) >= since] *= life.uniform(2, 5)
     topic.configs_before = (since, topic.configs | {"compression.type": "zstd"})
@@ -78,7 +78,7 @@ def new_topic(life: Life) -> None:
     topic.messages[: int(topic.made)] = 0
     topic.size[NOW - life.chance.randrange(3, 20) :] *= 3
     life.groups["billing"].born = topic.made
-    # New groups are on trial, and told so.
+    # New groups are on trial, and the detector of the trial may fire.
     life.may = {"consumer_trial_failed"}
 
 
@@ -107,7 +107,7 @@ def sizes_that_always_vary(life: Life) -> None:
 
 
 def low_rate_on_many_partitions(life: Life) -> None:
-    """At its busiest hours it gets about twice the mean, and even then one partition in twelve is too many."""
+    """Peak traffic is about twice the mean, and even a twelfth of the partitions would exceed the need."""
     count = life.chance.choice([12, 24, 48])
     topic = _events(life, partitions=count)
     topic.messages *= count * life.uniform(50, 500) / float(np.mean(topic.messages * topic.size) / 3600)
@@ -171,7 +171,7 @@ def all_replicas_needed(life: Life) -> None:
 
 
 def one_copy_is_enough(life: Life) -> None:
-    """To acknowledge what was to wait for all: as replicas fall out of sync acks=all means fewer, down to one."""
+    """With fewer replicas in sync acks=all waits for fewer of them, down to one."""
     brokers = life.chance.choice(((1, 2), (1, 2, 3)))
     _events(life)
     life.topic("payments", brokers=brokers, configs=PLAIN | {"min.insync.replicas": "1"})
@@ -180,7 +180,7 @@ def one_copy_is_enough(life: Life) -> None:
 
 
 def one_copy_of_a_changelog_is_enough(life: Life) -> None:
-    """Kafka Streams waits for all of its replicas, since 3.0."""
+    """Kafka Streams uses acks=all since 3.0."""
     _events(life)
     life.application("payments", "events")
     changelog = life.topics["payments-totals-changelog"]
@@ -189,7 +189,7 @@ def one_copy_of_a_changelog_is_enough(life: Life) -> None:
 
 
 def one_copy_is_enough_beside_one_that_stops(life: Life) -> None:
-    """The worse is told; it names both."""
+    """The finding has the worse reason and names both topics."""
     life.topic("payments", configs=PLAIN | {"min.insync.replicas": "1"})
     life.group("ledger", "payments")
     _events(life, configs=PLAIN | {"min.insync.replicas": "3"})
@@ -319,7 +319,7 @@ def kept_for_as_long_as_it_lags(life: Life) -> None:
     _events(life, configs=PLAIN | LONG)
     late = life.uniform(7, 12) * DAY
     life.groups["billing"].path = [(0, -late), (HOURS + 1, HOURS + 1 - late)]
-    # Reads what memory no longer holds, day by day.
+    # Reads from disk, beyond the page cache, every day.
     life.may = {"consumer_replaying"}
 
 
@@ -327,7 +327,7 @@ def kept_for_as_long_as_it_lags(life: Life) -> None:
 
 
 def _rests(life: Life, name: str, days: float) -> Topic:
-    """A topic that got its last record so many days ago, and was read until then."""
+    """A topic whose last record is so many days old, and that was read until then."""
     life.known = 100 * DAY
     _events(life)
     topic = life.topic(name)
@@ -370,14 +370,14 @@ def weekly_batch(life: Life) -> None:
 
 
 def only_read(life: Life) -> None:
-    """A table of settings that each start reads whole, without a group."""
+    """A table of settings that each start reads completely, without a group."""
     topic = _rests(life, "countries", 60)
     topic.configs = dict(COMPACTED)
     topic.others_read = np.where(np.arange(HOURS) % 37 == 0, 3.0 * MIB, 0.0)
 
 
 def waited_for(life: Life) -> None:
-    """Nothing comes, and a group stands ready."""
+    """No records, and a group is subscribed."""
     _rests(life, "alerts", 60)
     life.group("pager", "alerts")
 

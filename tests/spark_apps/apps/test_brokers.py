@@ -1,4 +1,4 @@
-"""App brokers on a real broker: exact counts, a restart in mid-hour, a silent neighbour, the same hour twice."""
+"""App brokers on a real broker: exact counts, a restart within the hour, a broker that does not respond, a rerun."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 TOPIC = "payments"
 DEAD = "http://127.0.0.1:1/jolokia"
 A_WHILE = timedelta(seconds=5)
-"""The start is told by uptime and the moment of the answer, which comes late from a busy machine."""
+"""Tolerance of a start time: it is computed as response time minus uptime, and a busy host responds late."""
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +77,10 @@ def row(warehouse: sa.Engine, query: str, **binds: Any) -> sa.RowMapping:
 
 
 def cpu_seconds(broker: Broker) -> float:
-    """What the JVM has used since its start, on each of its processors."""
-    told = httpx.get(f"{broker.jolokia_url}/read/java.lang:type=OperatingSystem/ProcessCpuTime,AvailableProcessors")
-    return float(told.json()["value"]["ProcessCpuTime"] / 1e9 / told.json()["value"]["AvailableProcessors"])
+    """CPU seconds per processor that the JVM has used since its start."""
+    bean = f"{broker.jolokia_url}/read/java.lang:type=OperatingSystem/ProcessCpuTime,AvailableProcessors"
+    value = httpx.get(bean).json()["value"]
+    return float(value["ProcessCpuTime"] / 1e9 / value["AvailableProcessors"])
 
 
 BROKER_ROW = "select * from metrics.broker_hourly where hour = :hour and endpoint = :endpoint"
@@ -104,7 +105,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     consume(broker, 1300)
     run_app(spark, "brokers", hour, config)
     topic = row(warehouse, TOPIC_ROW, hour=hour, topic=TOPIC)
-    assert topic["messages_in"] == 300  # what came between the two runs: no more, no less
+    assert topic["messages_in"] == 300  # exactly the records between the two runs
     assert topic["bytes_out"] > 1300 * 100 > topic["bytes_in"] > 300 * 100
     assert topic["log_bytes"] > 1300 * 100 and topic["brokers"] == 1
     on_broker = row(warehouse, TOPIC_ROW.replace("topic_hourly", "broker_topic_sample"), hour=hour, topic=TOPIC)
@@ -123,7 +124,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert on_broker["segments"] == 3  # one of each partition
     assert second["segments"] >= second["partitions"]
     assert second["produce_p99_ms"] >= 0 and second["fetch_consumer_mean_ms"] > 0
-    assert second["fetch_follower_p99_ms"] is None  # there is no follower, so no figure
+    assert second["fetch_follower_p99_ms"] is None  # without a follower the metric is null
     assert abs(first["process_started_at"] - second["process_started_at"]) < A_WHILE
 
     broker.kill()
@@ -142,13 +143,13 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     any_jvm = JmxEndpoint(role="app", app="any-jvm", cluster="demo", url=broker.jolokia_url)
     run_app(spark, "jvm_apps", hour, config.model_copy(update={"jmx": [any_jvm]}))
     app = row(warehouse, "select * from metrics.jvm_app_hourly where hour = :hour", hour=hour)
-    assert before <= app["cpu_ratio"] * app["covered_seconds"] <= cpu_seconds(broker)  # nothing of the one before
+    assert before <= app["cpu_ratio"] * app["covered_seconds"] <= cpu_seconds(broker)  # nothing of the previous process
     assert abs(app["process_started_at"] - again["process_started_at"]) < A_WHILE
     assert 0 < app["gc_seconds"] < app["covered_seconds"]
 
 
-def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
-    """Batches that are too large, records without a key, a timestamp of long ago; and what goes well meanwhile."""
+def test_failed_produces_are_counted_by_error_and_topic(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
+    """Rejected: batches that are too large, records without a key, an old timestamp. Other records are accepted."""
     hour, servers = present_hour(), broker.bootstrap_servers
     made = [
         NewTopic("small", 1, config={"max.message.bytes": "2000"}),
@@ -165,8 +166,11 @@ def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa
             producer.produce(topic, b"x" * size, on_delivery=lambda e, m: refused.update([m.topic()] if e else []))
     assert producer.flush(30) == 0 and refused == {"small": 60, "keyed": 60}
     run_app(spark, "brokers", hour, config_for(broker))
-    told = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
-    assert (told["produce_errors"], told["failed_produces"]) == ({"MESSAGE_TOO_LARGE": 60, "INVALID_RECORD": 60}, 60)
+    of_broker = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
+    assert (of_broker["produce_errors"], of_broker["failed_produces"]) == (
+        {"MESSAGE_TOO_LARGE": 60, "INVALID_RECORD": 60},
+        60,
+    )
     topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in (TOPIC, "keyed", "small")}
     assert {name: round(t["failed_produces"]) for name, t in topics.items()} == {TOPIC: 0, "keyed": 60, "small": 0}
     assert topics["small"]["bytes_rejected"] > 60 * 5000 and topics[TOPIC]["bytes_rejected"] == 0
@@ -178,7 +182,7 @@ def test_who_is_refused_is_told_by_error_and_topic(broker: Broker, warehouse: sa
 
 
 class Reading:
-    """A reader of topics that polls on another thread."""
+    """A consumer of topics that polls on another thread."""
 
     def __init__(self, broker: Broker, group: str, *topics: str, **settings: Any) -> None:
         servers = {"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "client.id": group}
@@ -201,10 +205,10 @@ class Reading:
 
 
 @pytest.mark.rare
-def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
+def test_a_topic_polled_empty_differs_from_one_that_shares_a_fetch_session_with_a_busy_topic(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Fetches that don't wait; fetches that wait; fetches that a busy topic of the same session doesn't let wait."""
+    """Fetches with `fetch.max.wait.ms` of 0, fetches that wait, and fetches that return early for a busy topic."""
     hour, servers = present_hour(), broker.bootstrap_servers
     (tmp_path / "streamwarden.yaml").write_text(config_for(broker).model_dump_json(include={"kafka"}))
     for name, value in ((CONFIG_ENV, str(tmp_path / "streamwarden.yaml")), (WAREHOUSE_ENV, os.environ[WAREHOUSE_ENV])):
@@ -219,7 +223,7 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
         Reading(broker, "patient", "waits"),
         Reading(broker, "both", "beside", "busy"),
     ):
-        time.sleep(8)  # until the groups are settled
+        time.sleep(8)  # until the groups are stable
         run_app(spark, "brokers", hour - HOUR, config_for(broker))
         for _ in range(500):
             producer.produce("busy", b"x")
@@ -227,11 +231,11 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
         run_app(spark, "brokers", hour, config_for(broker))
         run_app(spark, "consumer_groups", hour, config_for(broker))
     topics = {name: row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in ("empty", "waits", "beside", "busy")}
-    a_second = {name: told["fetch_requests"] / told["covered_seconds"] / 4 for name, told in topics.items()}
+    a_second = {name: topic["fetch_requests"] / topic["covered_seconds"] / 4 for name, topic in topics.items()}
     assert a_second["waits"] < 3 and a_second["empty"] > 50 and a_second["beside"] == pytest.approx(a_second["busy"])
     assert 0 < round(topics["busy"]["produce_requests"]) <= 500 and topics["empty"]["produce_requests"] == 0
     detector = load_detectors()["topic_polled_empty"]
-    params = detector.params_in_force(Config()) | {"fetches": 5}  # a busy machine makes the busy topic slow
+    params = detector.params_in_force(Config()) | {"fetches": 5}  # on a loaded host the busy topic is slow
     with warehouse.connect() as connection:
         found = {one.resource.columns["topic"]: one for one in findings(connection, detector, hour, Config(), params)}
     assert {topic: one.reason for topic, one in found.items()} == {"empty": "polled", "beside": "busy_session"}
@@ -239,8 +243,10 @@ def test_a_topic_polled_empty_is_told_from_one_beside_a_busy_one(
 
 
 @pytest.mark.rare
-def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.Engine, spark: Any) -> None:
-    """A closed segment is spoilt on the disk; before that all is well."""
+def test_a_log_that_the_cleaner_marked_uncleanable_is_reported(
+    tmp_path: Path, warehouse: sa.Engine, spark: Any
+) -> None:
+    """A closed segment is corrupted on disk; before that the detector reports no finding."""
     hour = present_hour()
     with Broker(tmp_path, settings={"log.cleaner.backoff.ms": "500"}) as broker:
         config, admin = config_for(broker), AdminClient({"bootstrap.servers": broker.bootstrap_servers})
@@ -250,7 +256,7 @@ def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.En
         for _ in range(3):  # segments roll by time
             produce(broker, 50, "state")
             time.sleep(1.2)
-        assert judged_of(broker, spark, warehouse, hour, config)["reason"] == "cleaner_running"
+        assert finding_of(broker, spark, warehouse, hour, config)["reason"] == "cleaner_running"
         segment = min(broker.log_folder.glob("state-0/*.log"))
         with segment.open("r+b") as file:
             file.seek(200)
@@ -260,26 +266,28 @@ def test_a_log_that_the_cleaner_gave_up_is_told(tmp_path: Path, warehouse: sa.En
         bean = f"{broker.jolokia_url}/read/kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count,*"
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not any(
-            told["Value"] for told in httpx.get(bean).json()["value"].values()
+            attributes["Value"] for attributes in httpx.get(bean).json()["value"].values()
         ):
             time.sleep(0.5)
-        found = judged_of(broker, spark, warehouse, hour, config)
+        found = finding_of(broker, spark, warehouse, hour, config)
     assert (found["reason"], found["uncleanable_partitions"], found["dead_cleaner_threads"]) == ("uncleanable", 1, 0)
     assert found["uncleanable_bytes"] > 5_000 and found["cleaner_last_run_seconds"] < 60
 
 
-def judged_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, config: Config) -> dict[str, Any]:
-    """What compaction_stalled says of the broker now."""
+def finding_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime, config: Config) -> dict[str, Any]:
+    """The finding of compaction_stalled on the broker now."""
     run_app(spark, "brokers", hour, config)
     detector = load_detectors()["compaction_stalled"]
     with warehouse.connect() as connection:
-        told = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
-    return next({"reason": f.reason, **f.metrics} for f in told if f.metrics["endpoint"] == broker.jolokia_url)
+        found = findings(connection, detector, hour, Config(), detector.params_in_force(Config()))
+    return next({"reason": f.reason, **f.metrics} for f in found if f.metrics["endpoint"] == broker.jolokia_url)
 
 
-def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
+def test_a_broker_that_does_not_respond_has_a_row_of_nulls_and_a_gap(
+    broker: Broker, warehouse: sa.Engine, spark: Any
+) -> None:
     hour = present_hour()
-    for _ in range(2):  # the second run doubles nothing
+    for _ in range(2):  # the second run adds no rows
         run_app(spark, "brokers", hour, config_for(broker))
     dead = row(warehouse, BROKER_ROW, hour=hour, endpoint=DEAD)
     assert dead["broker_id"] == 7 and dead["samples"] is None and dead["under_replicated_partitions"] is None
@@ -288,19 +296,21 @@ def test_a_silent_broker_has_a_row_of_nulls_and_a_gap(broker: Broker, warehouse:
     assert row(warehouse, "select count(*) as n from metrics.broker_hourly")["n"] == 2
 
 
-def test_an_hour_that_is_over_is_missing_not_empty(
-    broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path
-) -> None:
+def test_a_past_hour_is_missing_not_empty(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
     hour = present_hour() - 48 * HOUR
     rows = run_app(spark, "brokers", hour, config_for(broker))
     none = dict.fromkeys(("metrics.broker_sample", "metrics.broker_topic_sample", "metrics.topic_hourly"), 0)
     assert rows == none | {"metrics.broker_hourly": 0}, "which brokers there were then isn't known"
-    told = row(warehouse, "select count(*) as n, min(status) as status, min(message) as message from detect.coverage")
-    assert (told["n"], told["status"]) == (2, "missing") and told["message"].startswith("a JVM only knows the present")
+    coverage = row(
+        warehouse, "select count(*) as n, min(status) as status, min(message) as message from detect.coverage"
+    )
+    assert (coverage["n"], coverage["status"]) == (2, "missing") and coverage["message"].startswith(
+        "a JVM only knows the present"
+    )
 
 
-def test_what_brokers_counted_for_different_times_is_summed_as_rates(spark: Any) -> None:
-    """One broker restarted a minute before it was read: it neither shrinks the time of the others nor their bytes."""
+def test_counters_of_brokers_over_different_times_are_summed_as_rates(spark: Any) -> None:
+    """One broker restarted a minute before it was read: the covered time and bytes of the others stay the same."""
     began, read = datetime(2026, 1, 5, 10, tzinfo=UTC), datetime(2026, 1, 5, 11, tzinfo=UTC)
     restarted = read - timedelta(seconds=60)
     columns = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
@@ -324,9 +334,9 @@ def test_what_brokers_counted_for_different_times_is_summed_as_rates(spark: Any)
 
 
 def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> None:
-    """By topic, and all of a broker; what one broker doesn't tell it doesn't have as 0."""
+    """Summed by topic and by broker. A metric that a broker does not expose is null, not 0."""
     read = datetime(2026, 1, 5, 11, tzinfo=UTC)
-    told = [
+    readings = [
         ("a", "log_segments", '{"topic": "orders"}', 7.0),
         ("a", "log_segments", '{"topic": "mails"}', 5.0),
         ("a", "client_connections", '{"client": "librdkafka", "listener": "PLAIN"}', 3.0),
@@ -334,7 +344,7 @@ def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> No
         ("b", "log_bytes", '{"topic": "orders"}', 100.0),
     ]
     columns = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
-    now = [("c", endpoint, metric, labels, read, value, "gauge", None) for endpoint, metric, labels, value in told]
+    now = [("c", endpoint, metric, labels, read, value, "gauge", None) for endpoint, metric, labels, value in readings]
     sources = {
         "jmx": spark.createDataFrame(now, f"{columns}, kind string, process_started_at timestamp"),
         "earlier_counters": spark.createDataFrame([], columns),

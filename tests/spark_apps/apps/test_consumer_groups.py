@@ -1,4 +1,4 @@
-"""The app consumer_groups on a real broker, into a real warehouse, judged by the real detector."""
+"""The app consumer_groups on a real broker, into a real warehouse, evaluated by the real detector."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ PAST = start_of_hour(datetime.now(UTC)) - timedelta(hours=26)
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker of this module's own, as its offsets are found by time."""
+    """A broker for this module only, because its offsets are found by time."""
     with Broker(tmp_path_factory.mktemp("groups")) as broker:
         yield broker.bootstrap_servers
 
 
 @pytest.fixture(scope="module")
-def judged(
+def run_hour(
     servers: str, spark: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[datetime], Config]]:
     """Puts the config in force, here and in Spark's tasks; runs the app for an hour."""
@@ -100,18 +100,19 @@ def produce(servers: str, name: str, at: list[datetime], partition: int = 0) -> 
 
 
 def test_a_cluster_without_topics_and_groups_has_answered(
-    judged: Callable[[datetime], Config], warehouse: sa.Engine
+    run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
-    """First of the module: nobody has made `__consumer_offsets` yet."""
-    judged(present_hour())
+    """First test of the module: `__consumer_offsets` does not exist yet."""
+    run_hour(present_hour())
     with warehouse.connect() as connection:
-        told = connection.execute(sa.text("select distinct status, resource_name from detect.coverage")).tuples().all()
-    assert {status for status, _ in told} == {"answered"}
-    assert ("answered", "shop") in told
+        query = sa.text("select distinct status, resource_name from detect.coverage")
+        coverage = connection.execute(query).tuples().all()
+    assert {status for status, _ in coverage} == {"answered"}
+    assert ("answered", "shop") in coverage
     assert not rows(warehouse, "metrics.consumer_group_hourly", "group_id")
 
 
-def test_whose_replicas_a_partition_lacks(spark: Any) -> None:
+def test_brokers_of_out_of_sync_replicas(spark: Any) -> None:
     partitions = [
         {"partition": 0, "leader": 1, "replicas": [1, 3, 2], "isr": [1]},
         {"partition": 1, "leader": 2, "replicas": [1, 2], "isr": [2, 1]},
@@ -125,8 +126,8 @@ def test_whose_replicas_a_partition_lacks(spark: Any) -> None:
     assert found == {0: (3, 1, "[2,3]"), 1: (2, 2, None)}
 
 
-def test_what_a_topic_is_and_whose(spark: Any) -> None:
-    """In two clusters: one of them has no group; a topic that isn't compacted is no changelog, whatever its name."""
+def test_kind_and_owner_of_a_topic(spark: Any) -> None:
+    """Two clusters, one without groups. A topic that is not compacted is not a changelog, whatever its name."""
     job = "__samza_checkpoint_ver_1_for_shop-eu_1"
     names = [
         "app-a-b-changelog",
@@ -168,7 +169,7 @@ def test_what_a_topic_is_and_whose(spark: Any) -> None:
     assert (of["d", job], of["d", "seen-log-of-shop"]) == (of["c", job], of["c", "seen-log-of-shop"])
 
 
-def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
+def test_brokers_are_those_that_are_listed_or_have_replicas(spark: Any) -> None:
     at = present_hour()
     partitions = [
         {"partition": 0, "leader": 1, "replicas": [1, 3], "isr": [1]},
@@ -211,11 +212,11 @@ def test_a_broker_is_one_that_is_listed_or_has_replicas(spark: Any) -> None:
 
 
 def test_partitions_whose_replicas_all_lie_in_one_rack(spark: Any) -> None:
-    """Brokers 1 and 2 in rack a, 3 in b, 4 and 5 untold; on cluster d broker 2 is in b."""
+    """Brokers 1 and 2 are in rack a, 3 is in b, 4 and 5 report no rack; in cluster d broker 2 is in b."""
     racks = {"c": {1: "a", 2: "a", 3: "b", 4: None, 5: None}, "d": {1: "a", 2: "b"}, "e": {1: None, 2: None}}
     placed = {
         "apart": [[1, 3], [3, 2, 1], [4, 1, 3]], "one": [[2, 1], [1, 3], [1, 2]], "single": [[1], [4]], "alone": [],
-        "untold": [[1, 3], [1, 4]], "no rack": [[4, 5]], "at least": [[1, 2], [1, 4]],
+        "not reported": [[1, 3], [1, 4]], "no rack": [[4, 5]], "at least": [[1, 2], [1, 4]],
     }  # fmt: skip
     listed: list[dict[str, Any]] = [
         {"cluster": cluster, "topic": topic, "partitions": [{"partition": n, "replicas": r} for n, r in enumerate(of)]}
@@ -233,20 +234,20 @@ def test_partitions_whose_replicas_all_lie_in_one_rack(spark: Any) -> None:
     }
     found = {(row.cluster, row.topic): row.one_rack_partitions for row in topics_of(sources, []).collect()}
     assert {topic: found["c", topic] for topic in placed} == {
-        "apart": 0, "one": 2, "single": 0, "alone": 0, "untold": None, "no rack": None, "at least": 1,
+        "apart": 0, "one": 2, "single": 0, "alone": 0, "not reported": None, "no rack": None, "at least": 1,
     }  # fmt: skip
     assert (found["d", "one"], found["e", "one"], found["e", "single"]) == (None, None, 0)
 
 
-def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -> None:
-    """A member of one partition that is behind, of several, of none; alike ones only where all are behind."""
+def test_rate_of_members_that_always_have_lag(spark: Any) -> None:
+    """Members with lag on one partition, on several, on none. Equal partitions count only if all have lag."""
     members = {
         "one": ["a", "b"],
         "busy beside idle": ["a"],
         "alike": ["a", "a"],
         "alike, one behind": ["a", "a"],
         "keeps up": ["a"],
-        "untold": ["a"],
+        "not reported": ["a"],
         "began behind": ["a"],
     }
     sources = {
@@ -264,7 +265,7 @@ def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -
         ("alike", "a", late, behind, 100.0, 5), ("alike", "a", late, behind, 300.0, 5),
         ("alike, one behind", "a", late, behind, 100.0, 5), ("alike, one behind", "a", 0.0, behind, 10.0, 5),
         ("keeps up", "a", 0.0, behind, 100.0, 5),
-        ("untold", "a", late, behind, 100.0, 5), ("untold", "a", 1.0, None, None, 5),
+        ("not reported", "a", late, behind, 100.0, 5), ("not reported", "a", 1.0, None, None, 5),
         ("began behind", "a", late - 1, behind, 100.0, 5),
     ]  # fmt: skip
     places = spark.createDataFrame(
@@ -273,10 +274,10 @@ def test_how_fast_a_member_reads_that_always_has_something_to_read(spark: Any) -
         " reading_seconds double, reading_per_second_high double, records_consumed int, silent_seconds double",
     )
     found = {row["group_id"]: row["busy_member_per_second"] for row in busy_members(sources, places).collect()}
-    assert found == {"one": 200.0, "busy beside idle": 140.0, "alike": 200.0, "untold": None}
+    assert found == {"one": 200.0, "busy beside idle": 140.0, "alike": 200.0, "not reported": None}
 
 
-def test_a_commit_older_than_the_history_at_hand_is_as_old_as_the_hour_before_told(spark: Any) -> None:
+def test_a_commit_older_than_the_available_history_keeps_the_time_of_the_previous_hour(spark: Any) -> None:
     hour = present_hour() - HOUR
     yesterday, clock = hour - timedelta(hours=20), {"as_of": hour + HOUR, "read_at": hour + HOUR + timedelta(minutes=3)}
     now = {"cluster": "c", "kind": "committed", "topic": "t", "partition": 0, "committed_offset": 7} | clock
@@ -300,11 +301,11 @@ def test_a_commit_older_than_the_history_at_hand_is_as_old_as_the_hour_before_to
 
 
 def test_a_past_hour_comes_from_the_commit_history(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
-    """Records come every 10 s all through the hour; one group keeps up, one stops at half past, one rewinds."""
+    """One record every 10 s through the hour. One group keeps up, one stops after 30 min, one resets its offset."""
     name = topic(servers, 2, "past")
-    commit(servers, "warm-up", TopicPartition(name, 0, 0))  # makes __consumer_offsets
+    commit(servers, "warm-up", TopicPartition(name, 0, 0))  # creates __consumer_offsets
     moments = [PAST + timedelta(seconds=10 * i) for i in range(360)]
     for partition in range(2):
         produce(servers, name, moments, partition)
@@ -322,7 +323,7 @@ def test_a_past_hour_comes_from_the_commit_history(
     history.append(Commit(keeps_up, "deleted since", 0, 5, half))
     write_commits(servers, sorted(history, key=lambda c: c.at))
 
-    config = judged(PAST)
+    config = run_hour(PAST)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
 
@@ -337,7 +338,7 @@ def test_a_past_hour_comes_from_the_commit_history(
     assert stuck["lag_seconds"] == pytest.approx(1790, abs=2)
     assert abs(stuck["moved_at"] - half) < timedelta(minutes=1, seconds=2)
     assert sibling["status"] == "ok"
-    # It stands and still commits, once a minute.
+    # The group is stuck and still commits, once a minute.
     assert stuck["still_seconds"] == pytest.approx(1799, abs=61)
     assert stuck["silent_seconds"] == pytest.approx(59, abs=2)
     assert (stuck["commit_gap_p95_seconds"], stuck["is_assigned"]) == (pytest.approx(60), None)
@@ -352,7 +353,7 @@ def test_a_past_hour_comes_from_the_commit_history(
         None,
         None,
     )
-    # The group that only warmed up committed today: nothing says that it was there.
+    # The warm-up group committed today only: nothing shows that it existed in the past hour.
     assert {group for group, _, _ in places} == {keeps_up, stops, rewinds} == groups.keys()
     only_present = (
         *(f"inventory.{table}_hourly" for table in ("topic", "broker", "consumer_group", "schema")),
@@ -360,32 +361,33 @@ def test_a_past_hour_comes_from_the_commit_history(
         "inventory.consumer_member_hourly",
     )
     assert {table: len(rows(warehouse, table, "hour")) for table in only_present} == dict.fromkeys(only_present, 0)
-    told = rows(warehouse, "detect.coverage", "source", "resource_name")
+    coverage = rows(warehouse, "detect.coverage", "source", "resource_name")
     for source in ("kafka_topics", "kafka_groups", "kafka_log_dirs"):
-        assert told[source, "shop"]["status"] == "missing"
-        assert "only knows the present" in told[source, "shop"]["message"]
-    assert told["kafka_commits", "shop"]["status"] == told["kafka_offsets", "shop"]["status"] == "answered"
+        assert coverage[source, "shop"]["status"] == "missing"
+        assert "only knows the present" in coverage[source, "shop"]["message"]
+    assert coverage["kafka_commits", "shop"]["status"] == "answered"
+    assert coverage["kafka_offsets", "shop"]["status"] == "answered"
 
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
     found = rows(warehouse, "detect.evaluation", "resource_name")
     assert found[f"shop/{keeps_up}"]["status"] == "ok"
     assert found[f"shop/{stops}"]["status"] == "firing"
-    assert "at offset 181" in found[f"shop/{stops}"]["message"]
+    assert found[f"shop/{stops}"]["reason"] == "partition_stuck"
+    assert f"is stuck on {name}-0 at offset 181, " in found[f"shop/{stops}"]["message"]
     assert "shop/warm-up" not in found
 
 
 @pytest.mark.parametrize(("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), (3, 39.5, 360)])
-def test_a_clock_ahead_hides_no_standstill(
+def test_a_clock_ahead_does_not_hide_a_stuck_group(
     servers: str,
-    judged: Callable[[datetime], Config],
+    run_hour: Callable[[datetime], Config],
     warehouse: sa.Engine,
     hours: int,
     minutes_ahead: float,
     known_end: int,
 ) -> None:
-    """One record is dated ahead: by time the log, or what it was a minute before the hour's end, seems to end before
-    what was committed since."""
-    name, hour = topic(servers, 1), PAST + hours * HOUR  # behind what the test before has written
+    """One record has a future timestamp: by time, the log seems to end before the committed offset."""
+    name, hour = topic(servers, 1), PAST + hours * HOUR  # after the records of the previous test
     commit(servers, "warm-up", TopicPartition(name, 0, 0))
     moments = [hour + timedelta(seconds=10 * i) for i in range(360)]
     moments[120] += timedelta(minutes=minutes_ahead)
@@ -397,9 +399,9 @@ def test_a_clock_ahead_hides_no_standstill(
     history = [Commit(group, name, 0, offset, at) for at in minutes for group, offset in offsets.items()]
     write_commits(servers, sorted(history, key=lambda c: c.at))
 
-    config = judged(hour)
+    config = run_hour(hour)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic")
-    # As far as the first has come the log had come too; since when the next record waits it says itself.
+    # The log reached the committed offset of the first group; the next record's timestamp says since when it waits.
     behind = places[stands, name]
     waiting = known_end - 181
     assert (behind["log_end_offset"], behind["lag_records"], behind["waiting_records"]) == (known_end, waiting, waiting)
@@ -411,10 +413,10 @@ def test_a_clock_ahead_hides_no_standstill(
     assert (found[f"shop/{stands}"]["reason"], found[f"shop/{beyond}"]["reason"]) == ("stuck", "offset_out_of_range")
 
 
-def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+def test_markers_and_aborted_records_at_the_end_of_a_log_are_not_lag(
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
-    """Of two groups that stand one has read all there is; for the other a record waits behind what was aborted."""
+    """Two groups stopped. One has read everything; for the other, a record waits after aborted records."""
     done, waits = topic(servers, 1), topic(servers, 1)
     hour = PAST + 4 * HOUR
     producer = Producer({"bootstrap.servers": servers, "transactional.id": f"tx-{done}"})
@@ -423,7 +425,7 @@ def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
     def moments(first: int, last: int) -> list[datetime]:
         return [hour + timedelta(minutes=minute) for minute in range(first, last)]
 
-    # Markers are stamped by the broker, today: by time a log ends at its first one.
+    # The broker stamps markers with today's time: by time, the log ends at its first marker.
     for name in (done, waits):
         produce(servers, name, moments(0, 10))
         producer.begin_transaction()
@@ -439,7 +441,7 @@ def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
     minutes = [hour + timedelta(minutes=m, seconds=1) for m in range(10, 60)]
     write_commits(servers, [Commit(of[name], name, 0, 10, at) for at in minutes for name in (done, waits)])
 
-    config = judged(hour)
+    config = run_hour(hour)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id")
     assert (places[of[done]]["lag_records"], places[of[done]]["lag_seconds"]) == (0, 0)
     assert (places[of[waits]]["lag_records"], places[of[waits]]["waiting_records"]) == (5, 5)
@@ -450,10 +452,8 @@ def test_markers_and_aborted_records_at_a_logs_end_keep_nobody_waiting(
 
 
 @pytest.mark.rare
-def test_a_transaction_that_is_left_open(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
-) -> None:
-    """Its producer lives and says nothing more; what the ticket says ends it."""
+def test_a_hanging_transaction(servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
+    """The producer is alive and idle. The command of the ticket aborts the transaction."""
     name, hour = topic(servers, 1), present_hour()
     producer = Producer(
         {"bootstrap.servers": servers, "transactional.id": f"tx-{name}", "transaction.timeout.ms": 600_000}
@@ -465,8 +465,8 @@ def test_a_transaction_that_is_left_open(
     assert producer.flush(10) == 0
     commit(servers, "held-up", TopicPartition(name, 0, 2))
 
-    judged(hour)
-    with warehouse.begin() as connection:  # as if of two hours before, when it was open already
+    run_hour(hour)
+    with warehouse.begin() as connection:  # rows as of two hours before, when the transaction was open already
         connection.execute(
             sa.text("""
                 update metrics.partition_hourly
@@ -476,7 +476,7 @@ def test_a_transaction_that_is_left_open(
     produce(servers, name, [datetime.now(UTC)] * 3)
 
     def said() -> dict[str, Any]:
-        config = judged(hour)
+        config = run_hour(hour)
         evaluate(warehouse, load_detectors()["transaction_hanging"], hour, config)
         return dict(rows(warehouse, "detect.evaluation", "resource_name")[f"shop/{name}"])
 
@@ -484,14 +484,14 @@ def test_a_transaction_that_is_left_open(
     figures = hangs["metrics"]
     assert (hangs["reason"], figures["blocked_groups"]) == ("blocks_readers", "held-up")
     assert (figures["worst_place"], figures["last_stable_offset"], figures["waiting_records"]) == (f"{name}-0", 2, 4)
-    told = [_run_tool(command) for command in hangs["commands"]]
-    assert str(figures["last_stable_offset"]) in told[1], told
+    printed = [_run_tool(command) for command in hangs["commands"]]
+    assert str(figures["last_stable_offset"]) in printed[1], printed
     produce(servers, name, [datetime.now(UTC)])
     assert said()["reason"] == "none_open"
 
 
 def _run_tool(command: str) -> str:
-    """What Kafka's own tool prints for a command of a ticket."""
+    """Output of Kafka's own tool for a command of a ticket."""
     tool, *arguments = shlex.split(command)
     assert tool == "kafka-transactions.sh"
     run = [java(), *JVM_OPTIONS, "-cp", classpath(TOOLS), "org.apache.kafka.tools.TransactionsCommand", *arguments]
@@ -501,9 +501,9 @@ def _run_tool(command: str) -> str:
 
 
 def test_a_group_on_another_applications_changelog(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
-    """Of three groups two are applications with a changelog of their own; the third reads that of the first."""
+    """Two groups are applications with a changelog each; the third group reads the changelog of the first."""
     hour, id_ = present_hour(), uuid.uuid4().hex[:6]
     changelog, own = (topic(servers, 1, f"{app}-{id_}-totals-changelog") for app in ("bills", "stock"))
     source = topic(servers, 1)
@@ -513,7 +513,7 @@ def test_a_group_on_another_applications_changelog(
     commit(servers, f"stock-{id_}", TopicPartition(source, 0, 3), TopicPartition(own, 0, 3))
     commit(servers, f"reports-{id_}", TopicPartition(source, 0, 3), TopicPartition(changelog, 0, 1))
 
-    config, rule = judged(hour), load_detectors()["internal_topic_foreign_consumer"]
+    config, rule = run_hour(hour), load_detectors()["internal_topic_foreign_consumer"]
     with warehouse.connect() as connection:
         said = findings(connection, rule, hour, config, rule.params_in_force(config))
     found = {dict(one.resource.columns)["group_id"].removesuffix(f"-{id_}"): one for one in said}
@@ -524,13 +524,13 @@ def test_a_group_on_another_applications_changelog(
 
 
 def _named(stem: str, taken: set[int]) -> str:
-    """A group whose log partition nobody else uses: offsets are found by time, newer records must not come first."""
+    """A group alone on its partition of `__consumer_offsets`: newer records would hide it from a search by time."""
     name = next(n for n in (f"{stem}-{i}" for i in range(1000)) if log_partition(n, 8) not in taken)
     taken.add(log_partition(name, 8))
     return name
 
 
-def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
+def test_the_present_hour(servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine) -> None:
     now = datetime.now(UTC)
     name, gone, store = topic(servers, 3), topic(servers, 1), topic(servers, 1, "orders-app-totals-changelog")
     for partition in range(3):
@@ -541,11 +541,11 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     commit(servers, "partial", TopicPartition(name, 1, 70))
     commit(servers, "beyond", TopicPartition(name, 0, 10_000))
     commit(servers, "orders-app", TopicPartition(name, 2, 100))
-    # Written by hand: no coordinator knows of these, as if it hadn't been able to load them.
+    # Written by hand: no coordinator has loaded these commits.
     lately = now - timedelta(minutes=2)
     removed = [Commit("removed", name, 0, offset, lately) for offset in (9, None)]
     write_commits(servers, [Commit("lost", name, 0, 9, lately), *removed])
-    write_group(servers, "connect-workers", 3, lately)  # no consumer group: nobody misses it
+    write_group(servers, "connect-workers", 3, lately)  # not a consumer group, so not expected
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([gone])[gone].result()
     hour = present_hour()
@@ -558,15 +558,15 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
             {"hour": hour - HOUR},
         )
 
-    config = judged(hour)
+    config = run_hour(hour)
     first = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
-    # Committed on one partition of three; the commit on the deleted topic has been removed by its coordinator.
+    # Commits exist on one partition of three. The coordinator removed the commit on the deleted topic.
     assert {key for key in first if key[0] == "partial"} == {("partial", name, 1)}
     partial = first["partial", name, 1]
     assert (partial["committed_offset"], partial["lag_records"]) == (70, 30)
     assert partial["commits"] == times_written(servers, "partial", TopicPartition(name, 1)) >= 2
     assert partial["records_consumed"] == 10
-    # Who commits without joining has neither members nor generations: so are Flink's groups.
+    # A client that commits without joining has neither members nor generations, as Flink's groups.
     group = rows(warehouse, "metrics.consumer_group_hourly", "group_id")["partial"]
     assert (group["members"], group["rebalances"], group["commits"]) == (0, 0, partial["commits"])
     assert 0 < partial["lag_seconds"] < 120
@@ -583,7 +583,7 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert log_dir["log_bytes"] == sum(replica["size_bytes"] for replica in replicas.values())
     assert (log_dir["replicas"], log_dir["usable_bytes"] > 0) == (len(replicas), True)
 
-    judged(hour)
+    run_hour(hour)
     again = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     steady = ("committed_offset", "commits", "records_consumed", "lag_records")
     assert {k: [r[c] for c in steady] for k, r in again.items()} == {
@@ -593,14 +593,14 @@ def test_the_present_hour(servers: str, judged: Callable[[datetime], Config], wa
     assert set(gaps) == {"shop group lost", "shop group idle and lost"}
     assert gaps["shop group lost"]["message"].startswith("group 'lost' was not removed, but no coordinator lists it")
     groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
-    assert (groups["lost"]["state"], groups["lost"]["partitions"]) == (None, 1)  # by its history
+    assert (groups["lost"]["state"], groups["lost"]["partitions"]) == (None, 1)  # from its commit history
     assert (groups["idle and lost"]["state"], groups["idle and lost"]["partitions"]) == (None, None)
     assert "removed" not in groups
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], hour, config)
-    judged_now = {
+    statuses = {
         row["resource_name"]: row["status"] for row in rows(warehouse, "detect.evaluation", "resource_name").values()
     }
-    assert judged_now["shop/idle and lost"] == "unknown"
+    assert statuses["shop/idle and lost"] == "unknown"
 
 
 def checkpoint(servers: str, topic: str, task: str, offsets: dict[tuple[str, int], int], at: datetime) -> None:
@@ -620,10 +620,10 @@ def checkpoint(servers: str, topic: str, task: str, offsets: dict[tuple[str, int
 
 
 @pytest.mark.rare
-def test_where_a_samza_job_is_stands_in_its_checkpoints(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+def test_the_position_of_a_samza_job_comes_from_its_checkpoints(
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
-    """Two tasks that run, one input that nobody has written of since long before the hour, and a decoy."""
+    """Two running tasks, one input without checkpoints since long before the hour, and a decoy."""
     now, hour = datetime.now(UTC), present_hour()
     name, idle = topic(servers, 2), topic(servers, 1)
     for one, partition in ((name, 0), (name, 1), (idle, 0)):
@@ -637,7 +637,7 @@ def test_where_a_samza_job_is_stands_in_its_checkpoints(
         checkpoint(servers, log, "Partition 1", {(name, 1): 99}, at)
         checkpoint(servers, decoy, "Partition 0", {(name, 0): 5}, at)
 
-    judged(hour)
+    run_hour(hour)
     places = rows(warehouse, "metrics.consumer_partition_hourly", "group_id", "topic", "partition")
     mine = {key[1:]: row for key, row in places.items() if key[0] == job}
     columns = ("committed_offset", "lag_records", "commits", "records_consumed")
@@ -653,22 +653,22 @@ def test_where_a_samza_job_is_stands_in_its_checkpoints(
     assert (kinds[log]["kind"], kinds[log]["application_id"], kinds[decoy]["kind"]) == ("checkpoint", job, "internal")
     assert rows(warehouse, "inventory.consumer_group_hourly", "group_id")[job]["protocol"] == "samza"
 
-    # A job whose checkpoints are gone an hour later is no group that a coordinator lost.
+    # A job whose checkpoints are deleted an hour later is not a group lost by its coordinator.
     admin = AdminClient({"bootstrap.servers": servers})
     admin.delete_topics([log])[log].result()
     with warehouse.begin() as connection:
         query = "update inventory.consumer_group_hourly set hour = hour - interval '1 hour' where group_id = :job"
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (hour - HOUR).date()})
         connection.execute(sa.text(query), {"job": job})
-    judged(hour)
+    run_hour(hour)
     gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
     assert not {resource for resource in gaps if job in resource}
 
 
-def test_who_leaves_a_group_shows_in_its_steps(
-    servers: str, judged: Callable[[datetime], Config], warehouse: sa.Engine
+def test_members_that_leave_a_group_are_in_its_generations(
+    servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
-    """One member stays, another comes and goes twice."""
+    """One member stays, another joins and leaves twice."""
     name = topic(servers, 2)
     hour = present_hour()
 
@@ -694,17 +694,17 @@ def test_who_leaves_a_group_shows_in_its_steps(
         until({stays: 2})
     stays.close()
 
-    judged(hour)
+    run_hour(hour)
     steps = rows(
         warehouse, "(select * from metrics.group_step_hourly where group_id = 'restless') as step", "generation"
     )
-    told = [
+    changes = [
         (steps[n]["members"], *(steps[n][c] and [m["client_id"] for m in steps[n][c]] for c in ("gone", "come")))
         for n in sorted(steps)
     ]
     alone, together = (1, ["comes and goes"], []), (2, [], ["comes and goes"])
-    assert told[1:5] == [together, alone, together, alone]
-    assert told[0][0] == 1
+    assert changes[1:5] == [together, alone, together, alone]
+    assert changes[0][0] == 1
     assert [sorted(n["assignment"]) for step in steps.values() for n in step["gone"] or () if n["host"]] == [[name]] * 3
     assert (steps[2]["poll_interval_ms"], steps[2]["session_timeout_ms"]) == (20_000, 10_000)
     assert all(hour <= step["began_at"] < hour + HOUR for step in steps.values())
@@ -712,10 +712,10 @@ def test_who_leaves_a_group_shows_in_its_steps(
 
 
 @pytest.mark.rare
-def test_a_record_that_throws_its_readers_out(
-    servers: str, spark: Any, judged: Callable[[datetime], Config], warehouse: sa.Engine
+def test_a_poison_pill_record(
+    servers: str, spark: Any, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
-    """Three members read four partitions; each one that gets a certain record is busy with it for too long."""
+    """Three members read four partitions. Each member that receives one record exceeds max.poll.interval.ms with it."""
     name = topic(servers, 4)
     commit(servers, "bills", *(TopicPartition(name, p, 0) for p in range(4)))
     earlier = datetime.now(UTC) - timedelta(minutes=20)
@@ -726,7 +726,7 @@ def test_a_record_that_throws_its_readers_out(
     def work(number: int) -> None:
         timeouts = {"session.timeout.ms": 6_000, "max.poll.interval.ms": 6_000, "heartbeat.interval.ms": 500}
         own: dict[str, Any] = {"group.id": "bills", "client.id": f"worker-{number}", "auto.commit.interval.ms": 500}
-        own["enable.auto.offset.store"] = False  # what it has processed is committed, not what it was given
+        own["enable.auto.offset.store"] = False  # commits processed records, not all polled ones
         consumer = Consumer({"bootstrap.servers": servers, **own, **timeouts})
         consumer.subscribe([name])
         while not has_ended.is_set():
@@ -734,12 +734,14 @@ def test_a_record_that_throws_its_readers_out(
             if record and not record.error() and (record.partition(), record.offset()) == (2, 3):
                 has_ended.wait(15)
             if record and not record.error() and not has_ended.is_set():
-                with suppress(KafkaException):  # it was thrown out meanwhile
+                with suppress(KafkaException):  # the coordinator removed it from the group meanwhile
                     consumer.store_offsets(record)
         consumer.close()
 
     def feed() -> None:
-        while not has_ended.wait(1):  # until it is judged, however long that takes: else all partitions stand
+        while not has_ended.wait(
+            1
+        ):  # until the evaluation, however long that takes: otherwise all partitions are stuck
             produce(servers, name, [datetime.now(UTC) - timedelta(minutes=2)], 0)
             produce(servers, name, [datetime.now(UTC) - timedelta(minutes=2)], 1)
 
@@ -748,7 +750,7 @@ def test_a_record_that_throws_its_readers_out(
         worker.start()
     hour = present_hour()
     time.sleep(30)
-    config = judged(hour)
+    config = run_hour(hour)
     has_ended.set()
     for worker in workers:
         worker.join()
@@ -761,13 +763,13 @@ def test_a_record_that_throws_its_readers_out(
     evaluate(warehouse, load_detectors()["consumer_poison_pill"], hour, quick)
     said = rows(warehouse, "detect.evaluation", "resource_name")["shop/bills"]
     assert said["reason"] == "poll_timeout_loop", said["reason"]
-    # Who had a partition beside it may have left that one unread for longer: it says that it can't tell which it is.
+    # The owner of the partition had another one that may be unread for longer: the finding leaves open which one.
     assert said["metrics"]["place"] == f"{name}-2" or said["metrics"]["neighbor_partitions"], said["reason"]
     assert (said["metrics"]["poll_interval_ms"], said["metrics"]["turn_seconds"]) == (6000, pytest.approx(6, abs=1.5))
     assert {owner.partition(" on ")[0] for owner in said["metrics"]["owners"]} <= {f"worker-{n}" for n in range(3)}
 
 
-def test_an_unreachable_cluster_is_recorded_and_loads_nothing_wrong_and_its_registry_is_read(
+def test_an_unreachable_cluster_is_a_gap_without_rows_and_its_registry_is_read(
     spark: Any, warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "streamwarden.yaml"

@@ -1,4 +1,4 @@
-"""App ebs_volumes on the modelled AWS world, through Spark into the warehouse, and what its detector says of it."""
+"""App ebs_volumes on the modelled AWS world, through Spark into the warehouse, and the finding of its detector."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from spark_apps.apps.ebs_volumes import known_until
 from spark_apps.submit import run_app
 
 pytestmark = pytest.mark.slow
-# Twenty minutes into the hour: `run` judges the hour before as over, and this one as it is.
+# Twenty minutes into the hour: `run` takes the hour before as complete, and this one as present.
 NOW = datetime.now(UTC).replace(minute=20, second=0, microsecond=0)
 THIS_HOUR = NOW.replace(minute=0)
 LAST_HOUR = THIS_HOUR - HOUR
@@ -45,7 +45,7 @@ PLACE = (DEMO_ACCOUNT, DEMO_REGION)
 
 
 class Clock(datetime):
-    """A clock that stands at NOW."""
+    """A clock fixed at NOW."""
 
     @classmethod
     def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
@@ -104,7 +104,7 @@ def verdicts(warehouse: sa.Engine, hour: datetime) -> dict[str, sa.RowMapping]:
     return {row["identity"]["volume_id"]: row for row in found}
 
 
-def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
+def test_the_hour_of_the_demo(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
     first, count = run(spark, THIS_HOUR), "select count(*) as n, sum(read_ops) as ops from metrics.volume_sample"
     samples = rows(warehouse, count)
     run(spark, THIS_HOUR)
@@ -122,7 +122,7 @@ def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, wareho
     assert starving["minutes_at_iops_limit"] == starving["minutes_throttled"] == 20
     assert starving["iops_mean"] == pytest.approx(100, rel=0.02) and starving["demand_iops_p95"] > 900
     assert starving["hours_to_exhaustion"] == 0
-    # Its 5.4 million credits lasted 5,400,000 / (985 - 100) s from three hours before this one.
+    # Its 5.4 million I/O credits lasted 5,400,000 / (985 - 100) s, from three hours before this hour.
     emptied = THIS_HOUR - 3 * HOUR + timedelta(seconds=5_400_000 / 885)
     assert abs(starving["throttled_since"] - emptied) < timedelta(minutes=10)
 
@@ -161,7 +161,7 @@ def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, wareho
         id=QUIET_VOLUME_ID,
     )
     assert sample["n"] == 35 and sample["first"] == THIS_HOUR - timedelta(minutes=15)
-    # Of what was held back the day before is kept as well, by five minutes.
+    # Throttling of the previous day is kept too, per five minutes.
     (day,) = rows(
         warehouse,
         "select count(*) as n, max(read_ops + write_ops) / 300 as iops, max(burst_balance_percent) as balance"
@@ -171,7 +171,7 @@ def test_the_demo_s_hour(spark: Any, endpoint: AwsEndpoint, world: World, wareho
     assert day["n"] > 260 and day["iops"] > 900 and day["balance"] == 100
 
 
-def test_a_source_that_is_down_takes_nothing_away(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
+def test_a_source_that_is_down_deletes_nothing(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
     endpoint.faults.inject("deny", times=None, action="GetMetricData")
     run(spark, THIS_HOUR)
     unread = volumes(warehouse, THIS_HOUR)
@@ -191,7 +191,7 @@ def test_a_source_that_is_down_takes_nothing_away(spark: Any, endpoint: AwsEndpo
         endpoint.faults.clear()
 
 
-def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
+def test_a_backfill_uses_the_period_that_cloudwatch_still_has_and_the_inventory_of_that_hour(
     spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
 ) -> None:
     old = THIS_HOUR - timedelta(days=20)
@@ -211,7 +211,7 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     assert sizes == {SPIKY_VOLUME_ID: 33, "vol-gone": 8}, "how large the others were then isn't known"
     by_id = volumes(warehouse, old)
     assert by_id[QUIET_VOLUME_ID]["minutes_present"] == by_id[QUIET_VOLUME_ID]["minutes_expected"] == 60
-    assert by_id[QUIET_VOLUME_ID]["baseline_iops"] is None  # CloudWatch has its history, EC2 not its size
+    assert by_id[QUIET_VOLUME_ID]["baseline_iops"] is None  # CloudWatch has its history, EC2 no longer has its size
     assert by_id[SPIKY_VOLUME_ID]["baseline_iops"] == 100 and by_id["vol-gone"]["minutes_present"] == 0
     assert {row["period_seconds"] for row in rows(warehouse, "select period_seconds from metrics.volume_sample")} == {
         300
@@ -226,12 +226,14 @@ def test_a_backfill_uses_the_period_that_still_exists_and_the_inventory_of_then(
     assert not rows(warehouse, "select 1 from inventory.instance_hourly where hour = :hour", hour=old)
 
 
-def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine) -> None:
+def test_volume_and_instance_limits_are_distinguished(
+    spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
+) -> None:
     surge = (Surge(LAST_HOUR - HOUR, THIS_HOUR, read_iops=1500, write_iops=1500),)
     big = LoadModel(read_iops=10, write_iops=10, read_kib=128, write_kib=128, surges=surge)
     world.add_instance(*PLACE, "i-0c1", "m5.large", detailed_monitoring=True)
     world.add_instance(*PLACE, "i-0c2", "m5.4xlarge")
-    world.add_instance(*PLACE, "i-0c3", "m4.xlarge")  # not Nitro: nothing sends checks
+    world.add_instance(*PLACE, "i-0c3", "m4.xlarge")  # not Nitro: CloudWatch has no status checks of its volumes
     world.add_volume(*PLACE, "vol-0c1", "gp3", 100, 16000, 1000, "i-0c1", load=big)
     world.add_volume(*PLACE, "vol-0c2", "gp3", 100, 16000, 125, "i-0c2", load=big)
     world.add_volume(*PLACE, "vol-0c3", "io1", 100, 500, None, "i-0c3", load=LoadModel(surges=surge))
@@ -239,7 +241,7 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     world.add_volume(*PLACE, "vol-0c4", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(slow,)))
     over = Surge(LAST_HOUR, THIS_HOUR - timedelta(minutes=8), read_iops=700, write_iops=600)
     world.add_volume(*PLACE, "vol-0c5", "gp2", 100, None, None, "i-0c2", load=LoadModel(surges=(over,)))
-    # Emptied hours ago; now it does a little less than it earns, so that its bucket has begun to refill.
+    # Burst balance reached 0 hours ago. The load is now slightly below the baseline, so the bucket refills.
     emptied = Surge(LAST_HOUR - 3 * HOUR, LAST_HOUR, read_iops=1500, write_iops=1500)
     below = Surge(LAST_HOUR, THIS_HOUR, read_iops=140, write_iops=142)
     world.add_volume(*PLACE, "vol-0c6", "gp2", 100, None, None, "i-0c2",
@@ -254,20 +256,22 @@ def test_what_binds_is_told_apart(spark: Any, endpoint: AwsEndpoint, world: Worl
     }  # fmt: skip
     assert by_id["vol-0c2"]["minutes_at_throughput_limit"] == 60 and by_id["vol-0c3"]["minutes_at_iops_limit"] == 60
     assert by_id["vol-0c1"]["minutes_at_instance_limit"] >= 25
-    assert by_id["vol-0c3"]["throttled_since"] == LAST_HOUR - HOUR  # its last day is asked though no check says so
+    assert (
+        by_id["vol-0c3"]["throttled_since"] == LAST_HOUR - HOUR
+    )  # its last day is read although no status check reports a problem
     draining = by_id["vol-0c4"]
-    # 490 IOPS on a baseline of 300: credits go at 190 a second.
+    # 490 IOPS at a baseline of 300: credits decrease by 190 per second.
     left = draining["burst_balance_last_percent"] / 100 * 5_400_000 / (draining["iops_now"] - 300) / 3600
     assert math.isclose(draining["hours_to_exhaustion"], left, rel_tol=0.01) and 6 < left < 12
     assert draining["hours_to_exhaustion_low"] <= left <= draining["hours_to_exhaustion_high"]
     assert said["vol-0c4"]["status"] == "ok" and "lasts" in said["vol-0c4"]["message"]
-    # The mean of its last 15 minutes would empty what is left; its load has ended.
+    # At the mean of its last 15 minutes the balance would reach 0, but the load has ended.
     refills = by_id["vol-0c5"]
     assert refills["credits_per_hour"] < 0 and 0 < refills["burst_balance_last_percent"] < 50
     assert refills["hours_to_exhaustion"] is None and said["vol-0c5"]["status"] == "ok"
 
 
-def test_an_hour_of_which_nothing_is_settled_is_an_error_in_one_line() -> None:
+def test_an_hour_without_any_settled_data_is_an_error_in_one_line() -> None:
     config = Config.model_validate({"gathering": {"settle_minutes": 30}})
     with pytest.raises(StreamwardenError, match=r"data is not complete yet .* run it after .*:30 UTC"):
         known_until(THIS_HOUR, config, NOW)

@@ -1,4 +1,4 @@
-"""App jvm_apps on a real Kafka Streams application: heap, RocksDB by its own figures, the detector on top."""
+"""App jvm_apps on a real Kafka Streams application: heap, RocksDB metrics, and the detector."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 MIB = 2**20
 PARTITIONS = 4
 RECORDS = 90_000
-"""So many that they are still being processed when the figures are read, also on a busy machine."""
+"""Enough records that processing is still in progress when the metrics are read, also on a loaded host."""
 SAMPLED = timedelta(seconds=2.5)
 
 
@@ -45,7 +45,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(params=["bounded", pytest.param("unbounded", marks=pytest.mark.rare)])
 def orders(request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Iterator[tuple[str, str]]:
-    """The demo's application with one shared cache or with RocksDB's defaults: (which, its Jolokia's address)."""
+    """The demo's application with one shared cache or with RocksDB's defaults: (which, URL of its Jolokia agent)."""
     port = free_port()
     app = Jvm(
         request.param,
@@ -71,7 +71,7 @@ def wait_for_stores(url: str) -> None:
     wait_until(
         url,
         "kafka.streams:type=stream-state-metrics,*/size-all-mem-tables",
-        lambda told: len(told) == 2 * PARTITIONS and all(v["size-all-mem-tables"] > MIB / 4 for v in told),
+        lambda stores: len(stores) == 2 * PARTITIONS and all(s["size-all-mem-tables"] > MIB / 4 for s in stores),
     )
 
 
@@ -105,15 +105,15 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
     assert 0 <= app["gc_seconds"] < app["covered_seconds"] and 0 < app["cpu_ratio"] <= 1 and app["cpu_seconds"] > 0
     assert 0 < app["system_cpu_ratio"] <= 1
     assert 0 <= app["producer_wait_seconds"] < app["covered_seconds"]
-    assert app["throttled_ratio"] is app["pool_connections"] is None  # no container is told of, and no pool
+    assert app["throttled_ratio"] is app["pool_connections"] is None  # neither cgroup metrics nor a pool are exposed
     assert app["records_dropped"] == app["records_to_restore"] == 0 and app["poll_latency_max_ms"] > 0
-    if which == "bounded":  # the other one finds all processed
+    if which == "bounded":  # the other one starts with all records processed
         assert 0 < app["records_processed"] <= RECORDS
         assert app["process_latency_max_ms"] >= app["process_latency_mean_ms"] >= app["record_latency_ms"] >= 0
         check_clients(clients, of_topics)
         check_nodes({row["node"]: row for row in nodes})
     assert 0 < app["poll_ratio"] <= 1
-    assert app["resident_bytes"] is None  # no MBean has it
+    assert app["resident_bytes"] is None  # no MBean exposes it
     assert app["store_instances"] == 2 * PARTITIONS
     assert {(row["store"], row["kind"], row["tasks"], row["segments"]) for row in stores} == {
         ("customer-latest", "key_value", PARTITIONS, 1),
@@ -130,7 +130,7 @@ def test_memory_of_a_streams_application(orders: tuple[str, str], warehouse: sa.
 
 
 def check_nodes(nodes: dict[str, Any]) -> None:
-    """The node that reads orders, and both at which they end; one of those aggregates windows."""
+    """The source node of orders, and both terminal nodes, one of which aggregates windows."""
     source, latest, windows = (
         nodes[f"KSTREAM-{name}"] for name in ("SOURCE-0000000000", "REDUCE-0000000001", "AGGREGATE-0000000002")
     )
@@ -143,7 +143,7 @@ def check_nodes(nodes: dict[str, Any]) -> None:
 
 
 def check_clients(clients: Sequence[Any], of_topics: Sequence[Any]) -> None:
-    """Each of two threads has a consumer, a producer, and one that restores state, which had nothing to do."""
+    """Each of two threads has a consumer, a producer, and a restore consumer, which was idle."""
     by_name = {(row["kind"], row["client_id"]): row for row in clients}
     threads = [f"orders-1-StreamThread-{n}" for n in (1, 2)]
     consumers = [by_name["consumer", f"{thread}-consumer"] for thread in threads]
@@ -153,7 +153,7 @@ def check_clients(clients: Sequence[Any], of_topics: Sequence[Any]) -> None:
     assert 0 < sum(row["records"] for row in consumers) <= RECORDS
     for row in consumers:
         assert row["app"] == "bounded" and 0 < row["covered_seconds"] < 3600 and row["fetches"] > 0
-        assert row["bytes"] < row["network_in_bytes"]  # with heads of batches, and answers about groups
+        assert row["bytes"] < row["network_in_bytes"]  # includes batch headers and group responses
         assert row["poll_gap_max_ms"] > 0 and row["throttle_mean_ms"] == 0
         assert row["requests"] is row["record_errors"] is row["batch_mean_bytes"] is None
     for row in producers:
@@ -170,7 +170,7 @@ def check_clients(clients: Sequence[Any], of_topics: Sequence[Any]) -> None:
     assert sum(row["records"] for row in read) <= RECORDS and all(row["bytes"] > row["records"] for row in read)
 
 
-def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> None:
+def test_a_jvm_without_kafka_streams(broker: Broker, spark: Any) -> None:
     endpoint = {"role": "app", "app": "plain", "cluster": "demo", "url": broker.jolokia_url}
     config = Config.model_validate(
         {
@@ -192,8 +192,8 @@ def test_a_jvm_that_is_no_streams_application(broker: Broker, spark: Any) -> Non
     assert frames["metrics.client_hourly"].count() == frames["metrics.client_topic_hourly"].count() == 0
 
 
-def test_how_fast_state_is_restored_is_what_its_gauge_fell_by(spark: Any) -> None:
-    """Not where it rose, stood or fell to nothing, nor of one sample: when that was done nobody knows."""
+def test_the_restore_rate_is_the_decrease_of_the_remaining_records(spark: Any) -> None:
+    """No rate where the gauge rose, stayed, or fell to 0, nor from one sample: the time of the end is unknown."""
     from spark_apps.apps import jvm_apps
 
     left = {"falls": (9000, 8000, 6000), "rises": (10, 20), "stands": (7, 7), "done": (50, 0), "once": (5,), "none": ()}

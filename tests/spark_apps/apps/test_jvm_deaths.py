@@ -1,4 +1,4 @@
-"""A real Kafka Streams application that dies: a thread, then its client of a record, or the process again and again."""
+"""A real Kafka Streams application that fails: a thread, then its client by a record, or the process repeatedly."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ def send(broker: Broker, value: str, partition: int = 0) -> None:
 
 
 def wait_for(port: int, wanted: dict[str, Any]) -> None:
-    """Until the client tells so of itself, e.g. {"state": "RUNNING"}; several MBeans tell of one client."""
+    """Waits until the MBeans of the client expose these attributes, e.g. {"state": "RUNNING"}."""
     wait_until(
         f"http://127.0.0.1:{port}/jolokia",
         "kafka.streams:type=stream-metrics,*",
-        lambda told: wanted.items() <= {name: value for bean in told for name, value in bean.items()}.items(),
+        lambda beans: wanted.items() <= {name: value for bean in beans for name, value in bean.items()}.items(),
     )
 
 
 def wait_for_members(broker: Broker, number: int) -> None:
-    """Until the application's group has so many members, and each has what it is to read."""
+    """Waits until the application's group has so many members, each with its assignment."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     deadline = time.monotonic() + DEADLINE_SECONDS
     group = admin.describe_consumer_groups(["mortal"])["mortal"].result()
@@ -95,7 +95,7 @@ def _gather(spark: Any, hour: datetime, config: Config) -> None:
 
 
 def _put_back(warehouse: sa.Engine, hour: datetime, hours: int) -> None:
-    """What was gathered of a process, as if of so many hours before: a live process tells of now only."""
+    """Moves the gathered rows of a process so many hours back: a live process exposes the present only."""
     earlier = hour - hours * HOUR
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": earlier.date()})
@@ -116,22 +116,22 @@ def _start_earlier(warehouse: sa.Engine, by: timedelta) -> None:
         )
 
 
-def judged(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, Any]) -> Any:
+def finding_of(warehouse: sa.Engine, rule: str, hour: datetime, params: dict[str, Any]) -> Any:
     detector = load_detectors()[rule]
     with warehouse.connect() as connection:
         said = findings(connection, detector, hour, Config(), detector.params_in_force(Config()) | params)
     return next(one for one in said if "rmi:" not in one.resource.key)
 
 
-def told_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
-    """Living threads, failed ones and the client's state."""
+def row_by_rmi(warehouse: sa.Engine, hour: datetime) -> tuple[Any, ...]:
+    """Stream threads alive, stream threads failed, and the client's state, as read over RMI."""
     columns = "stream_threads_alive, stream_threads_failed, streams_state"
     with warehouse.connect() as connection:
         query = f"select {columns} from metrics.jvm_app_hourly where hour = :hour and endpoint like 'rmi:%'"
         return tuple(connection.execute(sa.text(query), {"hour": hour}).one())
 
 
-def test_its_threads(
+def test_dead_stream_threads(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hour, port, rmi_port = present_hour(), free_port(), free_port()
@@ -142,7 +142,7 @@ def test_its_threads(
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
 
     def said() -> Any:
-        return judged(warehouse, "stream_threads_dead", hour, {"settle_minutes": 0})
+        return finding_of(warehouse, "stream_threads_dead", hour, {"settle_minutes": 0})
 
     settings = {"port": rmi_port, "rmi.port": rmi_port, "host": "127.0.0.1", "ssl": "false", "authenticate": "false"}
     rmi = [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in settings.items()]
@@ -153,12 +153,12 @@ def test_its_threads(
         wait_for(port, {"state": "RUNNING", "alive-stream-threads": 2})
         wait_for_members(broker, 2)
         run_app(spark, "jvm_apps", hour, config)
-        alone, alone_by_rmi = said(), told_by_rmi(warehouse, hour)
+        alone, alone_by_rmi = said(), row_by_rmi(warehouse, hour)
         send(broker, "hang", partition=1)
         send(broker, "die")
         wait_for(port, {"state": "PENDING_ERROR"})
         run_app(spark, "jvm_apps", hour, config)
-        hung, hung_by_rmi = said(), told_by_rmi(warehouse, hour)
+        hung, hung_by_rmi = said(), row_by_rmi(warehouse, hour)
         (tmp_path / "released").touch()
         wait_for_members(broker, 0)
         _gather(spark, hour, config)
@@ -167,12 +167,12 @@ def test_its_threads(
     assert (*alone_by_rmi, hung_by_rmi[-1]) == (2, 1, "RUNNING", "PENDING_ERROR")
     assert (hung.reason, hung.metrics["streams_state"]) == ("error", "PENDING_ERROR")
     closed = said()
-    # The client has closed itself, and its figures are gone; that its group is empty tells what that means.
+    # The client has closed itself and exposes no metrics. The empty group shows that it is dead.
     assert (closed.reason, closed.metrics["previous_threads"], closed.metrics["members"]) == ("closed", 3, 0)
 
 
-def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
-    """Three lives that are ended without a word, and a fourth; each is seen once, as the hours would have seen them."""
+def test_a_crash_looping_process(broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path) -> None:
+    """Three processes that are killed, and a fourth; each is sampled once, as hourly runs would have done."""
     hour, port = present_hour(), free_port()
     for ago in (3, 2, 1, 0):
         with mortal(broker, tmp_path, port) as app:
@@ -181,9 +181,9 @@ def test_its_process_again_and_again(broker: Broker, warehouse: sa.Engine, spark
             _put_back(warehouse, hour, ago)
             _start_earlier(warehouse, ago * RUN)
             os.kill(app.pid, signal.SIGKILL)
-    # Lives of seconds are as even as a schedule's.
-    said = judged(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
+    # Lifetimes of seconds are as regular as those of a scheduled job.
+    said = finding_of(warehouse, "app_crash_looping", hour, {"regular_seconds": -1})
     assert (said.reason, said.metrics["short_runs"]) == ("restarting", 3)
     assert 1 < said.metrics["shortest_run_seconds"] - RUN.total_seconds() < DEADLINE_SECONDS
     assert len({life["started_at"] for life in said.metrics["ended_runs"]}) == 3
-    assert judged(warehouse, "app_crash_looping", hour, {}).reason == "scheduled"
+    assert finding_of(warehouse, "app_crash_looping", hour, {}).reason == "scheduled"

@@ -1,4 +1,4 @@
-"""A real Kafka Streams application that waits for another system with each record, by a real pool of connections."""
+"""A real Kafka Streams application that calls another system per record, through a real connection pool."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POOL = JarSet("hikari", ("com.zaxxer:HikariCP:6.3.0",), transitive=False, lock=F
 RULE = load_detectors()["app_blocked_on_external_calls"]
 RECORD_MS, USUAL_MS = 20, 2.0
 RECORDS = 80
-"""Before it is asked, and the fewest that the rule is content with."""
+"""Records before the first sample, and the minimum that the detector needs."""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         pytest.param(0, "not_waiting", id="computes", marks=pytest.mark.rare),
     ],
 )
-def test_a_record_that_waits(
+def test_records_that_wait_for_external_calls(
     broker: Broker, warehouse: sa.Engine, spark: Any, tmp_path: Path, connections: int, because: str
 ) -> None:
     hour, port = present_hour(), free_port()
@@ -82,22 +82,22 @@ def test_a_record_that_waits(
         run_app(spark, "jvm_apps", hour - HOUR, config)
         wait_for_records(url, 3 * RECORDS)
         run_app(spark, "jvm_apps", hour, config)
-    row, said = judged(warehouse, hour, url, {} if connections == 0 else {"full_cpu": 1.1})
+    row, said = row_and_finding(warehouse, hour, url, {} if connections == 0 else {"full_cpu": 1.1})
     assert row["records_processed"] >= RECORDS
-    # Two threads that share a connection, or on this machine a processor, take turns.
+    # Two threads that share a connection, or a processor of this host, alternate.
     assert row["record_latency_ms"] >= RECORD_MS * (2 if connections == 1 else 1) * 0.9
     assert 0 <= row["producer_wait_seconds"] < 0.1 * row["covered_seconds"] and row["throttled_ratio"] is None
     cpu_ms = 1000 * row["cpu_seconds"] / row["records_processed"]
     assert cpu_ms >= RECORD_MS if connections == 0 else cpu_ms < RECORD_MS / 2
     assert row["pool_connections"] == (connections or None)
-    # Who computes may be short of CPU here; who waits isn't, however busy this machine is.
+    # A computing thread may be short of CPU on this host; a waiting thread is not, whatever the load.
     assert said.reason == because or (connections == 0 and said.reason == "cpu_saturated"), said.reason
     if connections == 1:
         assert row["pool_connections_in_use"] == row["pool_threads_waiting"] == 1
 
 
-def judged(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, float]) -> tuple[Any, Any]:
-    """What was gathered, and what the rule says of it after days on which a record took little."""
+def row_and_finding(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, float]) -> tuple[Any, Any]:
+    """Gathered rows and the detector's finding on them, after days with fast records."""
     usually = {
         "cluster": "demo", "app": "pricing", "endpoint": url, "application_id": "pricing", "samples": 3,
         "records_processed": 1000, "record_latency_ms": USUAL_MS,
@@ -115,9 +115,9 @@ def judged(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, flo
 
 
 def wait_for_records(url: str, records: int) -> None:
-    """Until the application has processed so many."""
+    """Waits until the application has processed so many records."""
     wait_until(
         url,
         "kafka.streams:type=stream-thread-metrics,*/process-total",
-        lambda told: sum(thread["process-total"] for thread in told) >= records,
+        lambda threads: sum(thread["process-total"] for thread in threads) >= records,
     )

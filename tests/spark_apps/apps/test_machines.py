@@ -1,4 +1,4 @@
-"""App machines on the modelled AWS world, through Spark into the warehouse, and what its detector says of it."""
+"""App machines on the modelled AWS world, through Spark into the warehouse, and the findings of its detectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OLD, HUNG, SPOTLESS, SINGLE = "i-0a1", "i-0a2", "i-0a3", "i-0a4"
 
 
 class Clock(datetime):
-    """A clock that stands at NOW."""
+    """A clock fixed at NOW."""
 
     @classmethod
     def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
@@ -73,7 +73,7 @@ def rows(warehouse: sa.Engine, table: str, key: str) -> dict[str, sa.RowMapping]
 
 
 def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
-    """As if the apps that aren't run here had loaded nothing."""
+    """Empty frames for the apps that are not run here."""
     with warehouse.begin() as connection:
         for app in ("ebs_volumes", "jvm_apps"):
             load = {"hour": LAST_HOUR, "app": app, "status": "loaded"}
@@ -86,9 +86,7 @@ def verdicts(warehouse: sa.Engine) -> dict[str, sa.RowMapping]:
     }
 
 
-def test_a_machine_that_was_replaced_and_one_that_hangs(
-    spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine
-) -> None:
+def test_a_replaced_instance_and_an_unresponsive_one(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
     run_app(spark, "ebs_volumes", LAST_HOUR, load_config())
     run_app(spark, "machines", LAST_HOUR, load_config())
     health = rows(warehouse, "metrics.instance_health_hourly", "instance_id")
@@ -111,7 +109,7 @@ def test_a_machine_that_was_replaced_and_one_that_hangs(
     assert "Stop and start the instance" in said["search"]["actions"][0]
 
 
-def test_a_network_that_bursts_at_its_peak_or_is_not_told(
+def test_a_network_that_bursts_at_its_peak_or_whose_limits_are_unknown(
     spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
 ) -> None:
     detailed, basic, old = "i-0b1", "i-0b2", "i-0b3"
@@ -129,7 +127,7 @@ def test_a_network_that_bursts_at_its_peak_or_is_not_told(
     assert (peak.minutes_present, peak.minutes_at_peak, peak.minutes_above_lately) == (60, 30, 15)
     assert peak.bytes_per_second_max == peak.peak_bytes_per_second == 1.25e9
     assert peak.baseline_bytes_per_second == 93.75e6
-    # Basic monitoring: a point for five minutes, which holds the sum of all five.
+    # Basic monitoring: one data point per five minutes, which is the sum of all five.
     assert (burst.minutes_present, burst.minutes_above_baseline, burst.minutes_at_peak) == (60, 20, 0)
     assert burst.bytes_per_second_now == pytest.approx(200e6)
     assert hours[basic, "out"].bytes_per_second_mean == pytest.approx((40 * 2e6 + 20 * 3e6) / 60)
@@ -163,7 +161,7 @@ def test_cpu_credits_of_burstable_instances(
     }  # fmt: skip
 
 
-def test_what_was_refused_is_not_well(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
+def test_a_refused_request_is_not_ok(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
     endpoint.faults.inject("deny", times=None, action="DescribeScalingActivities")
     endpoint.faults.inject("deny", times=None, action="GetMetricData")
     run_app(spark, "machines", LAST_HOUR, load_config())

@@ -1,4 +1,4 @@
-"""The app state_stores on a real broker: real changelogs, read, profiled, loaded and judged."""
+"""The app state_stores on a real broker: real changelogs are read, profiled, loaded, and evaluated."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cluster(kafka_broker: Any, spark: Any, tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def changelog(cluster: Config) -> Iterable[Callable[..., str]]:
-    """Makes a changelog of an application of its own and writes values to it, in order, ten a second by default."""
+    """Creates the changelog of a new application and writes values to it in order, ten per second by default."""
     servers = cluster.kafka[0].bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     made: list[str] = []
@@ -65,7 +65,7 @@ def changelog(cluster: Config) -> Iterable[Callable[..., str]]:
         policy: str = "compact,delete",
     ) -> str:
         topic = name.format(uuid.uuid4().hex[:6])
-        # As Kafka Streams makes it.
+        # As Kafka Streams creates it.
         config = {"cleanup.policy": policy, "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
         admin.create_topics([NewTopic(topic, partitions, 1, config=config)])[topic].result()
         made.append(topic)
@@ -103,7 +103,7 @@ def write(
 
 @pytest.fixture
 def run_hour(spark: Any, cluster: Config, warehouse: sa.Engine) -> Callable[..., dict[str, dict[str, Any]]]:
-    """Runs the app for an hour and judges it: the detector's rows by topic."""
+    """Runs the app for an hour and evaluates the detector: its rows by topic."""
 
     def run(hour: datetime = HOUR, config: Config = cluster) -> dict[str, dict[str, Any]]:
         run_app(spark, "state_stores", hour, config)
@@ -130,7 +130,7 @@ def order(i: int, **changed: Any) -> dict[str, Any]:
     return {"id": f"o-{i}", "quantity": i % 9, "address": {"city": "Köln", "postcode": f"{i:05d}"}, **changed}
 
 
-def test_a_type_that_changes_within_the_hour_is_critical_and_named(
+def test_a_type_change_within_the_hour_is_critical_and_named(
     changelog: Any, run_hour: Any, warehouse: sa.Engine
 ) -> None:
     old = [order(i) for i in range(400)]
@@ -174,7 +174,7 @@ def test_a_change_stays_known_while_old_values_are_in_the_log_and_no_longer(
     assert run_hour(last)[topic]["status"] == "ok"
 
 
-def test_values_that_arent_json_are_named_and_windows_are_seen(
+def test_values_that_are_not_json_are_named_and_windows_are_recognized(
     changelog: Any, run_hour: Any, warehouse: sa.Engine
 ) -> None:
     window_ms = int(HOUR.timestamp() * 1000)
@@ -237,9 +237,9 @@ SCHEMAS = [
 def schema_registry(cluster: Config, tmp_path: Path) -> Iterable[Config]:
     """The config with a Schema Registry that knows SCHEMAS."""
     with registry(SCHEMAS) as (url, _):
-        told = cluster.model_dump(mode="json", include={"kafka", "gathering"})
-        told["kafka"][0]["schema_registry"] = {"url": f"{url}/good"}
-        (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(told))
+        settings = cluster.model_dump(mode="json", include={"kafka", "gathering"})
+        settings["kafka"][0]["schema_registry"] = {"url": f"{url}/good"}
+        (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(settings))
         yield load_config(tmp_path / "streamwarden.yaml")
 
 
@@ -254,7 +254,7 @@ def test_a_samza_jobs_changelog_is_read_as_the_config_says(changelog: Any, run_h
     assert (store["application_id"], store["store"]) == (topic.removeprefix("seen-by-"), topic)
 
 
-def test_framed_values_are_judged_by_their_registered_schemas(
+def test_framed_values_are_evaluated_by_their_registered_schemas(
     changelog: Any, run_hour: Any, schema_registry: Config, warehouse: sa.Engine
 ) -> None:
     bill = b"\x02\x02\x0a\x02\x08\x05"  # the file's second message
@@ -297,7 +297,7 @@ def test_framed_values_are_judged_by_their_registered_schemas(
     ]
 
 
-def test_a_registry_that_is_silent_now_has_said_it_before(
+def test_schemas_of_an_unreachable_registry_come_from_earlier_hours(
     changelog: Any, run_hour: Any, schema_registry: Config, cluster: Config, warehouse: sa.Engine
 ) -> None:
     with warehouse.begin() as connection:
@@ -380,16 +380,16 @@ FORMATS = {
         [outer(b"\x01" + framed(256))] * 50 + [outer(b"\x00{}", b"\x01[]")] * 50,
         {"BINARY"},
     ),
-    # Somebody's own format that begins with a zero: as many ids as values.
+    # A custom format that begins with a zero byte: as many ids as values.
     "app-own-changelog": ([b"\x00" + hashlib.sha256(str(i).encode()).digest() for i in range(300)], {"BINARY"}),
-    # Registries that aren't read, and ids of known schemas that look like a time.
+    # Registries that are not read, and ids of known schemas that look like a timestamp.
     "app-unknown-changelog": ([framed(7)] * 50 + [framed(8)] * 50, {"FRAMED 7", "FRAMED 8"}),
     "app-mixed-changelog": ([framed(105_357)] * 50 + [framed(9)], {"FRAMED 105357", "FRAMED 9"}),
 }
 
 
 @pytest.mark.parametrize("topic", FORMATS)
-def test_what_begins_with_a_zero_is_a_frame_with_evidence_only(spark: Any, topic: str) -> None:
+def test_a_value_that_begins_with_a_zero_byte_is_a_frame_with_evidence_only(spark: Any, topic: str) -> None:
     values, expected = FORMATS[topic]
     rows = [(f"c/{topic}", (WRITTEN_MS + i) << 20, value) for i, value in enumerate(values)]
     frame = spark.createDataFrame(rows, "resource string, position bigint, value binary")
@@ -398,7 +398,7 @@ def test_what_begins_with_a_zero_is_a_frame_with_evidence_only(spark: Any, topic
     assert {row["shape"] for row in found} == expected and sum(row["count"] for row in found) == len(values)
 
 
-def test_a_cluster_that_doesnt_answer_is_a_gap_and_spoils_no_other(
+def test_a_cluster_that_does_not_respond_is_a_gap_and_the_others_are_read(
     spark: Any, changelog: Any, cluster: Config, warehouse: sa.Engine, tmp_path: Path
 ) -> None:
     topic = changelog([order(i) for i in range(100)])
@@ -413,7 +413,7 @@ def test_a_cluster_that_doesnt_answer_is_a_gap_and_spoils_no_other(
     assert len(select(warehouse, "select * from metrics.state_store_hourly where values_profiled = 100")) == 1
 
 
-def test_a_topic_that_goes_while_it_is_read_is_a_gap(changelog: Any, cluster: Config) -> None:
+def test_a_topic_deleted_while_it_is_read_is_a_gap(changelog: Any, cluster: Config) -> None:
     topic = changelog([order(i) for i in range(100)])
     options = {"clusters": '["shop"]', "hour": HOUR.isoformat(), "sample_values": "1000"}
     schema = StructType.fromDDL(ChangelogValues(options).schema())
@@ -426,7 +426,7 @@ def test_a_topic_that_goes_while_it_is_read_is_a_gap(changelog: Any, cluster: Co
     assert gaps == {f"missing: topic '{topic}' was deleted while it was read."}
 
 
-def test_a_new_constant_is_told_by_a_sample_of_the_values_and_masked(spark: Any) -> None:
+def test_a_new_constant_is_found_in_a_sample_of_the_values_and_masked(spark: Any) -> None:
     known = ("new", "paid", "sent", "lost")
     states = ["held" if n >= 1800 and n % 5 == 0 else known[n % 4] for n in range(3000)]
     rows = [

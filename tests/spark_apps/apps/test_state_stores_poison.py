@@ -1,4 +1,4 @@
-"""Whatever bytes stand in a changelog: the app runs, and the stores beside it are judged."""
+"""Arbitrary bytes in a changelog: the app runs, and the other stores are evaluated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEEP = 20_000
 NAMED = [
     b"\x00\x80\x00\x00\x00 nine",  # an id of 2**31 and more
     b"\x00\xff\xff\xff\xff\xff\xff\xff\xff",
-    b"\x00", b"\x00\x00\x00\x00", b"\x00\x00\x00\x00\x07",  # frames cut short
+    b"\x00", b"\x00\x00\x00\x00", b"\x00\x00\x00\x00\x07",  # truncated frames
     b"", b" ", b"\xef\xbb\xbf{}", b"\xff\xfe{\x00}\x00", b"\xc3\x28",
     b"NaN", b"[NaN, Infinity, -Infinity]", b'{"a": NaN}', b"1e999", b'{"a": 1e999}', b"9" * 5000,
     b'{"a": ' + b"9" * 5000 + b"}", b'{"a": 1, "a": "x"}', b'{"a": "\\ud800"}', b'{"\\ud800": 1}',
@@ -65,7 +65,7 @@ def test_a_path_fits_an_index_and_can_be_stored(keys: list[str]) -> None:
     assert "\0" not in text and len(text.encode()) < 2600
 
 
-def test_what_lies_hundreds_of_levels_deep_is_left_out() -> None:
+def test_levels_below_the_depth_limit_are_omitted() -> None:
     deep = "OBJECT<a: " * 300 + "BIGINT" + ">" * 300
     assert max(len(path) for path, _ in paths_of(deep)) == 100
     exemplars = {0: Exemplar(0, 0, '{"a":' * DEEP + "1" + "}" * DEEP)}
@@ -73,7 +73,7 @@ def test_what_lies_hundreds_of_levels_deep_is_left_out() -> None:
     assert len(rows) == 101
 
 
-def test_a_time_that_is_none_is_null() -> None:
+def test_an_invalid_timestamp_is_null() -> None:
     times = moments(np.array([-1, 0, 1_767_607_200_000, 2**63 - 1, -(2**63)], np.int64)).to_pylist()
     assert times == [None, datetime(1970, 1, 1, tzinfo=UTC), HOUR, None, None]
 
@@ -110,7 +110,7 @@ def test_poison_costs_at_most_its_own_changelog(spark: SparkSession, poison: lis
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["report_of", "look_alikes"])
-def test_a_changelog_that_cant_be_profiled_is_a_gap_and_the_others_are_judged(
+def test_a_changelog_that_cannot_be_profiled_is_a_gap_and_the_others_are_evaluated(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """In the report of one topic, or where Spark runs one job for all."""
@@ -144,8 +144,8 @@ def of_side(side: int, value: Any) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_store_of_an_outer_join_is_judged_side_by_side(spark: SparkSession) -> None:
-    """A byte before the value says which side's it is: 1 left, 0 right."""
+def test_both_sides_of_an_outer_join_store_are_evaluated_separately(spark: SparkSession) -> None:
+    """The byte before the value is the side: 1 left, 0 right."""
     same = [of_side(i % 2, {"id": i} if i % 2 else {"sum": i, "note": "x"}) for i in range(400)]
     new = [of_side(i % 2, {"id": str(i)} if i % 2 else {"sum": i, "note": "x"}) for i in range(400)]
     framed = [bytes([i % 2]) + b"\0" + struct.pack(">i", 7) + b"payload" for i in range(100)]

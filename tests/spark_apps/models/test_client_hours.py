@@ -1,4 +1,4 @@
-"""Readings of clients to their hours: what clients' versions and Micrometer tell otherwise, and what is too much."""
+"""Readings of clients as hourly rows: differences of client versions and Micrometer, and the limit of topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Reading = tuple[str, str, str | None, float | None]
 
 
 def hours(spark: Any, earlier: list[Reading], now: list[Reading]) -> tuple[list[Any], list[Any]]:
-    """Rows of clients and of their topics, of two processes of which the other one says the same."""
+    """Rows of clients and of their topics, of two processes with equal readings."""
 
     def labels(client: str, topic: str | None) -> str:
         return json.dumps({"client": client} | ({"topic": topic} if topic else {}), sort_keys=True)
@@ -56,7 +56,7 @@ def kind_of(metric: str) -> str:
     return "counter" if metric.endswith("_total") else "gauge"
 
 
-def test_counters_survive_a_client_that_was_made_anew_and_a_client_id_may_be_of_both_kinds(spark: Any) -> None:
+def test_counters_survive_a_recreated_client_and_a_client_id_may_be_of_both_kinds(spark: Any) -> None:
     earlier: list[Reading] = [
         ("producer_records_total", "x", None, 900.0),
         ("producer_record_errors_total", "x", None, 4.0),
@@ -82,11 +82,11 @@ def test_counters_survive_a_client_that_was_made_anew_and_a_client_id_may_be_of_
     assert producer["batch_mean_bytes"] is producer["fetches"] is producer["bytes"] is None
     assert (consumer["records"], consumer["fetches"], consumer["throttle_mean_ms"]) == (60, 2, 8)
     assert consumer["covered_seconds"] == 3600 and consumer["record_errors"] is None
-    # Nothing was known of its metric before: one reading tells no count.
+    # Without an earlier reading of the metric there is no count.
     assert rows["producer", "new"]["requests"] is rows["producer", "new"]["covered_seconds"] is None
 
 
-def test_micrometer_tells_records_of_topics_only(spark: Any) -> None:
+def test_micrometer_exposes_records_of_topics_only(spark: Any) -> None:
     now: list[Reading] = [
         ("consumer_fetches_total", "x", None, 5.0),
         ("consumer_topic_records_total", "x", "t", 30.0),
@@ -98,12 +98,12 @@ def test_micrometer_tells_records_of_topics_only(spark: Any) -> None:
     assert sorted((row["topic"], row["records"], row["bytes"]) for row in topics) == [("t", 30, 300), ("u", 12, None)]
 
 
-def test_a_topic_that_a_consumer_tells_by_two_names_counts_once(spark: Any) -> None:
-    """A producer has topics of both names where it tells both."""
+def test_a_topic_that_a_consumer_exposes_by_two_names_counts_once(spark: Any) -> None:
+    """A producer has topics of both names if it exposes both."""
     names = [("x", "a.b"), ("x", "a_b"), ("y", "a_b"), ("y", "c_d")]
     now: list[Reading] = [("consumer_topic_records_total", client, topic, 8.0) for client, topic in names]
     now += [("producer_topic_records_total", "x", topic, 5.0) for topic in ("a.b", "a_b")]
-    # A client is one that says something of itself.
+    # A client without any metric of its own has no row.
     now += [("consumer_fetches_total", "x", None, 1.0), ("producer_requests_total", "x", None, 1.0)]
     clients, topics = hours(spark, [(metric, client, topic, 0.0) for metric, client, topic, _ in now], now)
     found = sorted((row["kind"], row["client_id"], row["topic"]) for row in topics)
@@ -117,7 +117,7 @@ def test_a_topic_that_a_consumer_tells_by_two_names_counts_once(spark: Any) -> N
     assert {row["kind"]: row["records"] for row in clients} == {"consumer": 8, "producer": 10}
 
 
-def test_of_thousands_of_topics_those_with_most_bytes_are_kept_and_none_on_which_nothing_went(spark: Any) -> None:
+def test_of_thousands_of_topics_those_with_most_bytes_are_kept_and_none_without_traffic(spark: Any) -> None:
     many = TOPICS_OF_A_CLIENT + 20
     now: list[Reading] = [("producer_requests_total", "x", None, 1.0)]
     for n in range(many):

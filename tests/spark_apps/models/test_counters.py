@@ -40,7 +40,7 @@ CASES: dict[str, tuple[list[Any], list[Any], str, tuple[Any, Any, Any]]] = {
         "{}",
         (900, at(40), at(71)),
     ),
-    "fell without a restart: the bean was made anew": (
+    "decreased without a restart: the bean was recreated": (
         [("{}", 71, 50, LONG_AGO)],
         [("{}", 10, 400)],
         "{}",
@@ -83,13 +83,13 @@ CASES: dict[str, tuple[list[Any], list[Any], str, tuple[Any, Any, Any]]] = {
         "{}",
         (600, at(10), at(71)),
     ),
-    "the start isn't told": ([("{}", 71, 500, None)], [("{}", 10, 400)], "{}", (100, at(10), at(71))),
+    "start time not reported": ([("{}", 71, 500, None)], [("{}", 10, 400)], "{}", (100, at(10), at(71))),
     "idle is 0, not null": ([("{}", 71, 400, LONG_AGO)], [("{}", 10, 400)], "{}", (0, at(10), at(71))),
 }
 
 
 def test_counts(spark: Any) -> None:
-    """All cases in one query, an endpoint each: Spark's price is paid once."""
+    """All cases in one query, one endpoint per case, to pay Spark's start-up once."""
     readings = [
         (name, "bytes_in_total", labels, at(minute), "counter", None if value is None else float(value), started)
         for name, (run, _, _, _) in CASES.items()

@@ -52,7 +52,7 @@ TABLE: list[tuple[Any, ...]] = [
     ("sc1", 1024, None, None, 250, 250, 12, 80, TIB),
     ("sc1", 16384, None, None, 250, 250, 192, 250, 16 * TIB),
     ("standard", 100, None, None, None, None, None, None, None),
-    # What isn't known has no limits, nor has what they depend on.
+    # Unknown volume types, sizes, and provisioned values give no limits.
     (None, 100, None, None, None, None, None, None, None),
     ("gp2", None, None, None, None, None, None, None, None),
     ("gp3", None, None, None, 3000, 3000, 125, 125, None),
@@ -92,7 +92,7 @@ SC1 = {
 }  # fmt: skip
 
 
-def test_how_long_buckets_last_and_take_to_fill_as_aws_publishes_it(spark: SparkSession) -> None:
+def test_buckets_last_and_refill_as_long_as_aws_publishes(spark: SparkSession) -> None:
     disks = [("st1", int(tib * 1024)) for tib in ST1] + [("sc1", int(tib * 1024)) for tib in SC1]
     frame = spark.createDataFrame(
         [*(("gp2", size) for size in GP2_SECONDS), *disks], "volume_type string, size_gib int"
@@ -112,7 +112,7 @@ def test_how_long_buckets_last_and_take_to_fill_as_aws_publishes_it(spark: Spark
             mib_s = (row.baseline_bytes_per_second / MIB, row.burst_bytes_per_second / MIB)
             assert mib_s == pytest.approx((base, burst), abs=0.5), (kind, tib)
             if scan_hours:
-                # A full bucket is enough for a whole scan at the rate of the burst.
+                # A full bucket suffices for a scan of the whole disk at the burst rate.
                 drain = row.burst_bytes_per_second - row.baseline_bytes_per_second
                 scan_seconds = tib * TIB / row.burst_bytes_per_second
                 assert row.bucket_credits >= drain * scan_seconds, (kind, tib)
@@ -139,7 +139,7 @@ def test_the_bucket_empties_and_fills_like_a_plain_loop(spark: SparkSession) -> 
         ]
         cases.append((case, points, balances[-1]))
     whole = (100, [(start + timedelta(minutes=i), 60, 100.0, 50.0) for i in range(10)], 50.0)
-    torn = (101, [p for i, p in enumerate(whole[1]) if i != 5], None)  # a minute that nobody knows
+    torn = (101, [p for i, p in enumerate(whole[1]) if i != 5], None)  # a minute without data
     blind = (102, [(at, s, None if i == 5 else x, b) for i, (at, s, x, b) in enumerate(whole[1])], None)
     unsent = (103, [(at, s, x, None) for at, s, x, _ in whole[1]], None)
     frame = spark.createDataFrame([*cases, whole, torn, blind, unsent], f"case int, {POINTS}, expected double")
@@ -158,15 +158,15 @@ def test_an_exhausted_ten_gib_volume_takes_fifteen_hours_to_refill_and_half_an_h
     idle = [(start + timedelta(minutes=i), 60, 0.0, 0.0 if i == 0 else 1.0 if i == 900 else None) for i in range(901)]
     modelled = ebs.modelled_balance_percent(f.col("points"), f.lit(100.0), f.lit(5.4e6))
     got = [row[0] for row in spark.createDataFrame([(full[:32],), (full,), (idle,)], POINTS).select(modelled).collect()]
-    assert got[0] == 100.0  # nothing but its own first balance is known
+    assert got[0] == 100.0  # only its first balance is known
     assert got[1:] == [0.0, pytest.approx(100.0)]
 
 
-def test_what_the_bucket_paid_beyond_what_is_counted_is_a_ratio(spark: SparkSession) -> None:
+def test_credits_spent_beyond_the_counted_operations_are_a_ratio(spark: SparkSession) -> None:
     start, earned, credits = datetime(2026, 1, 5, tzinfo=UTC), 100.0, 5.4e6
 
     def hour(spent: float, cost: float, *, calm: int = 0, unit: int = 0) -> list[tuple[datetime, int, float, float]]:
-        """Full, for `calm` minutes hardly used, then a load of which each operation costs so much."""
+        """A full bucket: `calm` minutes of low load, then a load whose operations cost so many credits each."""
         balance, points = 100.0, []
         for minute in range(61):
             rate = spent if minute > calm else 5.0

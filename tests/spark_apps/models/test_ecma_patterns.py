@@ -1,4 +1,4 @@
-"""Patterns of JSON Schemas against the semantics of ECMA-262, where Python's are others."""
+"""Patterns of JSON Schema with the semantics of ECMA-262 where Python's differ."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from spark_apps.models.ecma_patterns import NoPattern, check, is_found
         (r"^(a|b)*?c{2,3}$", "abcc", True),
     ],
 )
-def test_what_a_pattern_finds(pattern: str, text: str, expected: bool) -> None:
+def test_matches_of_a_pattern(pattern: str, text: str, expected: bool) -> None:
     assert is_found(pattern, text) is expected
 
 
@@ -50,13 +50,13 @@ def test_what_a_pattern_finds(pattern: str, text: str, expected: bool) -> None:
     "pattern",
     ["(?P<a>x)", "(?i)x", "(?i:x)", r"\Aa", r"a\Z", "a++", "(?>a)", "(", "[a", r"\p{L", r"\p{Nope}", "*a", "(?#x)a", 7],
 )
-def test_what_is_no_pattern(pattern: object) -> None:
+def test_invalid_patterns(pattern: object) -> None:
     with pytest.raises(NoPattern):
         check(pattern)
 
 
-def test_a_search_that_doesnt_end_is_given_up() -> None:
+def test_a_search_with_catastrophic_backtracking_is_aborted() -> None:
     with pytest.raises(NoPattern):
         is_found("^(a|aa)+$", "a" * 60 + "!")
-    with pytest.raises(NoPattern):  # nor is it tried again
+    with pytest.raises(NoPattern):  # and is not tried again
         is_found("^(a|aa)+$", "a")

@@ -1,4 +1,4 @@
-"""Constants that began or vanished, and strings that only look like constants."""
+"""Constants that appeared or disappeared, and strings that only look like constants."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def found(state: Callable[[int, random.Random], Any], count: int = 1000) -> list
     return constant_changes({10 * i: {"state": state(i, chance)} for i in range(count)}, [PATH])
 
 
-def test_a_constant_that_begins_is_told_with_its_places_and_counts() -> None:
+def test_a_new_constant_is_reported_with_its_offsets_and_counts() -> None:
     [change] = found(lambda i, chance: "held" if i >= 600 and i % 5 == 0 else chance.choice(KNOWN))
     assert change == ConstantChange(PATH, "held", True, 600, 80, 5990, 6000)
 
 
-def test_a_constant_that_a_rolling_deploy_brings_is_told() -> None:
-    """Some of the processes write it before the others do."""
+def test_a_new_constant_of_a_rolling_deploy_is_reported() -> None:
+    """Some of the processes write the constant before the others."""
     rates = (0.0, 0.07, 0.3)
     [change] = found(lambda i, c: "held" if c.random() < rates[(i >= 700) + (i >= 820)] else c.choice(KNOWN))
     assert (change.constant, change.is_added) == ("held", True)
 
 
-def test_chance_that_has_a_constant_twice_as_often_in_one_half_doesnt_hide_it() -> None:
-    """Six of 109 values and 19 of 125: 2.3 standard deviations; 38 are 4.4, and only young records have it."""
+def test_a_constant_that_is_twice_as_frequent_in_one_half_by_chance_is_not_hidden() -> None:
+    """6 of 109 values against 19 of 125 are 2.3 standard deviations; 38 are 4.4, and only new records have it."""
 
     def held(late: set[int]) -> Callable[[int, random.Random], str]:
         begins = {i for i in range(700, 760) if i % 6 == 0} | {i for i in range(770, 890) if i % 18 == 0}
@@ -43,12 +43,12 @@ def test_chance_that_has_a_constant_twice_as_often_in_one_half_doesnt_hide_it() 
     assert found(held({i for i in range(890, 1000) if i % 3 == 0})) == []
 
 
-def test_a_constant_that_vanishes_is_told() -> None:
+def test_a_removed_constant_is_reported() -> None:
     [change] = found(lambda i, chance: "held" if i < 600 and i % 5 == 0 else chance.choice(KNOWN))
     assert change == ConstantChange(PATH, "held", False, 120, 404, 5950, 5960)
 
 
-def test_a_constant_of_a_release_that_was_rolled_back_has_vanished() -> None:
+def test_a_constant_of_a_release_that_was_rolled_back_is_reported_as_removed() -> None:
     [change] = found(lambda i, chance: "held" if 400 <= i < 600 and i % 5 == 0 else chance.choice(KNOWN))
     assert (change.constant, change.is_added, change.old_count) == ("held", False, 40)
 
@@ -63,14 +63,16 @@ def test_each_value_of_an_array_counts_once() -> None:
     "state",
     [
         lambda i, chance: chance.choice(KNOWN),
-        lambda i, chance: chance.choice((*KNOWN[:2], "day" if i // 100 % 2 else "night")),  # takes turns
+        lambda i, chance: chance.choice((*KNOWN[:2], "day" if i // 100 % 2 else "night")),  # alternates
         lambda i, chance: f"v{i // 120}",  # a label of each release
         lambda i, chance: chance.choice(("web", f"week {i // 120}")),
         lambda i, chance: f"c{chance.randrange(500)}" if i > 600 else chance.choice(KNOWN),  # too many to be constants
-        lambda i, chance: "x" * 41 if i > 600 and i % 5 == 0 else chance.choice(KNOWN),  # a text
-        lambda i, chance: "oops" if i in (700, 710, 720) else chance.choice(KNOWN),  # slips
-        lambda i, chance: "held" if chance.random() < max(i - 400, 0) / 1200 else chance.choice(KNOWN),  # age, slowly
-        lambda i, chance: i if i > 600 else chance.choice(KNOWN),  # another type is another change
+        lambda i, chance: "x" * 41 if i > 600 and i % 5 == 0 else chance.choice(KNOWN),  # free text
+        lambda i, chance: "oops" if i in (700, 710, 720) else chance.choice(KNOWN),  # mistakes
+        lambda i, chance: (
+            "held" if chance.random() < max(i - 400, 0) / 1200 else chance.choice(KNOWN)
+        ),  # slow drift with age
+        lambda i, chance: i if i > 600 else chance.choice(KNOWN),  # a type change is reported as such
     ],
     ids=["steady", "by turns", "release", "campaign", "names", "text", "slips", "age", "type"],
 )
@@ -78,6 +80,6 @@ def test_decoys(state: Callable[[int, random.Random], Any]) -> None:
     assert found(state) == []
 
 
-def test_few_values_say_nothing() -> None:
+def test_few_values_give_no_change() -> None:
     assert found(lambda i, chance: "held" if i >= 8 else KNOWN[i % 2], 16) == []
     assert constant_changes({}, [PATH]) == []

@@ -1,4 +1,4 @@
-"""Look-alikes: whatever is counted together has exactly one type, and nothing is lost."""
+"""Patterns of values: values counted together have exactly one type, and none is lost."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TRICKY = [
     b'{"a":"\xc3\xa9"}', b'{"a":"\xff"}', b'{"a:1":2}', b'{"a,1":2}', b'{"a":":,"}', b'12', b'"x"', b'x', b'',
     b'\x00\x00\x00\x00\x07abc', b'\x00\x00\x00\x00\x07ab', b'\x00\x00\x00\x00\x08abcd', b'\x00\x00\x00\x00\x07',
     b'\x00\x00\x00\x00\x00\x00\x00\x01', b'\x00\xff',
-    # Not JSON, though without their contents they would look it:
+    # Not JSON, although the pattern without their contents looks like JSON:
     b'{"a":}', b'{"a":[,]}', b'{"a":[1,]}', b'{"a":[-]}', b'{"a":-}', b'{"a":01}', b'{"a":1.}', b'{"a":.5}',
     b'{"a":1e}', b'{"a":1.5e}', b'{"a":true5}', b'{"a":+1}', b'{"a":"\\q"}', b'{"a":"\x01"}', b'{"a":1', b'{"a":"x',
     b'{"a":1 2}', b'{"a" 1}', b'{a:1}', b"{'a':1}",
 ]  # fmt: skip
 
 
-def test_what_looks_alike_has_one_type(spark) -> None:  # type: ignore[no-untyped-def]
+def test_values_of_one_pattern_have_one_type(spark) -> None:  # type: ignore[no-untyped-def]
     from pyspark.sql import functions as f
 
     from spark_apps.apps.state_stores import _shape, shapes_of
@@ -58,7 +58,7 @@ def test_patterns_are_few_where_values_repeat_one() -> None:
     assert (min(counted["first"].to_pylist()), max(counted["last"].to_pylist())) == (0, 999)
 
 
-def test_large_values_are_looked_at_a_few_at_a_time() -> None:
+def test_large_values_are_processed_in_small_batches() -> None:
     from spark_apps.models.json_look_alikes import look_alikes
 
     values = [json.dumps({"a": "x" * 100_000, "b": i}).encode() for i in range(100)]

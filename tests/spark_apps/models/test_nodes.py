@@ -1,4 +1,4 @@
-"""Machines by node exporter, through the app: exact rates of two hours, disks that count once, a silent machine."""
+"""Hosts by node exporter, through the app: exact rates of two hours, disks that count once, a host without response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 DEAD = "http://127.0.0.1:1/metrics"
 
 
-def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
+def test_an_hour_of_a_host(warehouse: sa.Engine, spark: Any) -> None:
     hour = present_hour()
     node = {"role": "node", "cluster": "c", "protocol": "prometheus"}
     with running_agents() as agents:
@@ -53,7 +53,9 @@ def test_an_hour_of_a_machine(warehouse: sa.Engine, spark: Any) -> None:
     assert machine["cpu_ratio"] == pytest.approx(0.5) and machine["iowait_ratio"] == pytest.approx(0.25)
     assert machine["steal_ratio"] == pytest.approx(0.125)
     covered = machine["covered_seconds"]
-    assert machine["disk_read_bytes_per_second"] * covered == pytest.approx(1000 * 2**20)  # the RAID's are its disks'
+    assert machine["disk_read_bytes_per_second"] * covered == pytest.approx(
+        1000 * 2**20
+    )  # the RAID counts through its disks
     assert machine["disk_reads_per_second"] * covered == pytest.approx(8000)
     assert machine["disk_written_bytes_per_second"] == machine["disk_writes_per_second"] == 0
     assert machine["busiest_disk"] == "nvme0n1" and machine["busiest_disk_ratio"] * covered == pytest.approx(250)

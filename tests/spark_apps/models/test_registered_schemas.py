@@ -1,4 +1,4 @@
-"""Versions of a log by the registered schemas that frame its values: which is current, what is compared and shown."""
+"""Versions of a log by the registered schemas of its framed values: the current one, comparisons, and examples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def report(values: Iterable[bytes], rows: Iterable[dict[str, Any]], *, show_valu
 ONE, TWO = row(1, "AVRO", order(("id", "int"))), row(2, "AVRO", order(("id", "int"), ("tier", "string")))
 
 
-def test_each_schema_of_the_log_is_compared_with_the_one_that_is_written_now() -> None:
+def test_each_schema_of_the_log_is_compared_with_the_current_one() -> None:
     three = row(3, "AVRO", order(("id", "string"), ("tier", "string")))
     found = report([framed(1)] * 100 + [framed(2)] * 100 + [framed(3)] * 100, [ONE, TWO, three])
     assert (found.current, found.versions, found.uncompared) == (3, 2, None)
@@ -61,7 +61,7 @@ def test_each_schema_of_the_log_is_compared_with_the_one_that_is_written_now() -
     ]
 
 
-def test_the_current_schema_is_the_last_that_came_and_stayed() -> None:
+def test_the_current_schema_is_the_last_one_that_remained_in_use() -> None:
     assert report([framed(1)] * 300 + [framed(2)] * 5, [ONE, TWO]).current == 2
     assert report([framed(1)] * 100 + [framed(2)] * 100 + [framed(1)] * 200, [ONE, TWO]).current == 1
     assert report([framed(1)] * 200 + [framed(2)] + [framed(1)] * 2000, [ONE, TWO]).current == 1
@@ -74,7 +74,7 @@ def test_values_of_two_subjects_side_by_side_are_no_versions_of_each_other() -> 
     assert report([framed(1)] * 200 + [framed(2)] * 200, [ONE, bill]).change_rows() != []
 
 
-def test_what_cant_be_compared_is_named() -> None:
+def test_schemas_that_cannot_be_compared_are_named() -> None:
     text = {"type": "record", "name": "Order", "fields": [{"name": "line", "type": "shop.Line"}]}
     found = report([framed(1)] * 50 + [framed(9)] * 50 + [framed(4)] * 50, [ONE, row(4, "AVRO", text)])
     assert found.uncompared == (
@@ -89,7 +89,7 @@ def cart(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("pattern", [r"^(?P<k>x)_", "(?i)^x", "^(", r"\Ax", "a++", 7])
-def test_a_pattern_that_isnt_evaluated_costs_its_path_only(pattern: Any) -> None:
+def test_a_pattern_that_is_not_evaluated_omits_its_path_only(pattern: Any) -> None:
     old = row(1, "JSON", cart(type="integer", a={"pattern": pattern, "enum": ["x_1"]}), "carts-value")
     new = row(2, "JSON", cart(type="string", a={"pattern": pattern, "enum": ["x_1"]}), "carts-value")
     found = report([framed(1)] * 100 + [framed(2)] * 100, [old, new])
@@ -100,7 +100,7 @@ def test_a_pattern_that_isnt_evaluated_costs_its_path_only(pattern: Any) -> None
 
 
 @pytest.mark.parametrize("pattern", [r"^\p{L}+$", "^(?<k>x)_", "(?<=x+)_"])
-def test_properties_by_patterns_that_only_ecma_has(pattern: str) -> None:
+def test_pattern_properties_with_ecma_only_syntax(pattern: str) -> None:
     old = {"type": "object", "patternProperties": {pattern: {"type": "integer"}}, "additionalProperties": False}
     new = old | {"patternProperties": {pattern: {"type": "string"}}}
     found = report([framed(1)] * 100 + [framed(2)] * 100, [row(1, "JSON", old), row(2, "JSON", new)])
@@ -108,7 +108,7 @@ def test_properties_by_patterns_that_only_ecma_has(pattern: str) -> None:
     assert [(change["path"], change["change"]) for change in found.change_rows()] == [("$.*", "type_changed")]
 
 
-def test_a_schema_that_cant_be_compared_costs_no_other_one() -> None:
+def test_a_schema_that_cannot_be_compared_does_not_affect_others() -> None:
     rows = [
         row(1, "JSON", cart(type="integer")),
         row(2, "JSON", cart(type="string", minLength="three")),
@@ -145,7 +145,7 @@ def test_examples_of_avro_are_decoded_and_masked() -> None:
     assert broken["old_example"] is None
 
 
-def test_examples_of_avro_s_logical_types_read_as_what_they_mean() -> None:
+def test_examples_of_avro_logical_types_are_shown_as_their_logical_values() -> None:
     day = {"type": "int", "logicalType": "date"}
     price = {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2}
     old, new = row(1, "AVRO", order(("day", day), ("price", price), ("raw", "bytes"))), row(2, "AVRO", order())
@@ -180,7 +180,7 @@ def test_examples_of_protobuf_and_json_schema_are_decoded() -> None:
     assert (a["old_example"], a["new_example"]) == ('"x"', "5")
 
 
-def test_the_message_that_a_protobuf_value_is_of() -> None:
+def test_the_message_type_of_a_protobuf_value() -> None:
     assert message_indexes(framed(1, b"\0\x08\x01")) == ([0], b"\x08\x01")
     assert message_indexes(framed(1, b"\x04\x02\x80\x01rest")) == ([1, 64], b"rest")
     assert message_indexes(framed(1)) == ([0], b"")

@@ -25,7 +25,7 @@ def bean(
     kind: str = "key_value",
     **more: float,
 ) -> dict[str, Any]:
-    """The figures of one store and task."""
+    """The RocksDB metrics of one store and task."""
     figures = {
         "block_cache_usage_bytes": usage,
         "block_cache_capacity_bytes": capacity,
@@ -77,7 +77,7 @@ PROCESSES: dict[str, tuple[list[list[dict[str, Any]]], tuple[Any, ...]]] = {
         ],
         (2, 4 * MIB + 24 * MIB + 100 + 2000, 64 * MIB + 2 * BUFFERS, True),
     ),
-    "caches of a size of their own, still empty: not to be told": (
+    "caches of a configured size, still empty: sharing unknown": (
         [[bean("s", "0_0", 88, 64 * MIB), bean("s", "0_1", 88, 64 * MIB)]],
         (2, 4 * MIB + 176 + 2000, None, None),
     ),
@@ -89,7 +89,7 @@ PROCESSES: dict[str, tuple[list[list[dict[str, Any]]], tuple[Any, ...]]] = {
 
 
 def test_by_process_and_by_store(spark: Any) -> None:
-    """All processes in one query: Spark's price is paid once."""
+    """All processes in one query, to pay Spark's start-up once."""
     samples = [
         ("c", "app", name, metric, _labels(one), START + timedelta(seconds=n), None if value is None else float(value))
         for name, (moments, _) in PROCESSES.items()
@@ -110,8 +110,8 @@ def test_by_process_and_by_store(spark: Any) -> None:
         assert tuple(row[c] for c in columns) == expected, name
         if row["rocksdb_expected_bytes"] is not None:
             assert row["rocksdb_expected_max_bytes"] == row["rocksdb_expected_bytes"], name
-    untold = got["caches of a size of their own, still empty: not to be told"]
-    assert (untold["rocksdb_expected_max_bytes"], untold["rocksdb_shared_bytes"]) == (2 * (64 * MIB + BUFFERS), 0)
+    empty = got["caches of a configured size, still empty: sharing unknown"]
+    assert (empty["rocksdb_expected_max_bytes"], empty["rocksdb_shared_bytes"]) == (2 * (64 * MIB + BUFFERS), 0)
     assert got["one shared cache, write buffers outside"]["rocksdb_shared_bytes"] == 64 * MIB
     stores = {(row["endpoint"], row["store"]): row for row in by_store(instances).collect()}
     assert len(stores) == sum(len({b["store"] for b in moments[0]}) for moments, _ in PROCESSES.values())
@@ -120,7 +120,7 @@ def test_by_process_and_by_store(spark: Any) -> None:
     assert windowed["expected_bytes"] == 3 * (50 * MIB + BUFFERS)
     assert stores["one shared cache that holds the write buffers", "a"]["expected_bytes"] == 0
     assert stores["default stores, caches in use", "s"]["sst_bytes"] == 14 * MIB
-    assert stores["caches of a size of their own, still empty: not to be told", "s"]["expected_bytes"] is None
+    assert stores["caches of a configured size, still empty: sharing unknown", "s"]["expected_bytes"] is None
 
 
 def _labels(one: dict[str, Any]) -> str:

@@ -1,6 +1,8 @@
 """Compatibility of registered schemas against the published rules: the resolution rules of the Avro specification,
-"Updating A Message Type" of Protobuf's language guides, Confluent's tables for JSON Schema. Each row is judged in both
-directions: a reader of the new schema on old values (BACKWARD), a reader of the old one on new values (FORWARD)."""
+"Updating A Message Type" of Protobuf's language guides, and Confluent's tables for JSON Schema.
+
+Each row is evaluated in both directions: a reader of the new schema on old values (BACKWARD), and a reader of the old
+schema on new values (FORWARD)."""
 
 from __future__ import annotations
 
@@ -21,16 +23,17 @@ from spark_apps.models.registered_schemas import registered_schemas
 from spark_apps.models.schema_changes import NotComparable, Schema, SchemaChange, changes
 
 COMPATIBLE, BACKWARD, FORWARD, NEITHER = (False, False), (False, True), (True, False), (True, True)
-"""What a change breaks, by what it keeps: BACKWARD means that only that is kept."""
+"""(breaks backward, breaks forward) by the compatibility that is kept: BACKWARD means that only it is kept."""
 
 
 def verdict(found: list[SchemaChange], *, strict: bool = False) -> tuple[bool, bool]:
-    """Whether backward and forward break for readers that are as strict as told."""
+    """Whether backward and forward compatibility break, for strict or lenient readers."""
     breaks = [change.breaks for change in found if strict or not change.breaks.strict_only]
     return any(each.backward for each in breaks), any(each.forward for each in breaks)
 
 
-def told(found: list[SchemaChange]) -> set[tuple[str, str]]:
+def summary(found: list[SchemaChange]) -> set[tuple[str, str]]:
+    """(path, change) of each change."""
     return {(render(change.path), change.change) for change in found}
 
 
@@ -130,7 +133,7 @@ def test_avro(row: tuple[Any, Any, tuple[bool, bool]]) -> None:
     assert verdict(changes(avro(new), avro(old))) == broken[::-1]
 
 
-def test_avro_names_the_path_and_what_happened_there() -> None:
+def test_avro_changes_have_path_and_kind() -> None:
     def line(sku: Any, gift: Any) -> Any:
         return {"type": "array", "items": record(of("sku", sku), of("gift", gift), name="Line")}
 
@@ -147,7 +150,7 @@ def test_avro_names_the_path_and_what_happened_there() -> None:
         of("extra", "string", default="x"),
     )
     found = changes(avro(old), avro(new))
-    assert told(found) == {
+    assert summary(found) == {
         ("$.lines[].sku", "type_changed"),
         ("$.lines[].gift", "nullability_gained"),
         ("$.by.*", "nullability_lost"),
@@ -159,13 +162,13 @@ def test_avro_names_the_path_and_what_happened_there() -> None:
     assert (state.old_type, state.new_type, state.breaks) == ("enum(A, B)", "enum(A)", (True, False, False))
 
 
-def test_avro_reads_the_types_that_it_refers_to() -> None:
+def test_avro_resolves_referenced_types() -> None:
     line = record(of("sku", "int"), name="shop.Line")
     order = record(of("line", "shop.Line"))
     found = changes(
         avro(order, **{"shop.Line": line}), avro(order, **{"shop.Line": record(of("sku", "string"), name="shop.Line")})
     )
-    assert told(found) == {("$.line.sku", "type_changed")}
+    assert summary(found) == {("$.line.sku", "type_changed")}
     with pytest.raises(NotComparable, match=r"refers to the unknown type shop\.Line"):
         avro(order)
 
@@ -190,20 +193,20 @@ SHAPES = [
         ([of("a", "com.acme.Address")], {"address.avsc": ADDRESS}),
         ([of("a", "com.acme.Address"), of("c", "com.acme.Customer")], {"com.acme.Customer": CUSTOMER}),
         ([of("a", "com.acme.Address"), of("c", "com.acme.Customer")], {"customer": CUSTOMER, "address": ADDRESS}),
-        # Several types of one reference, also of a file that is a union; and one that needs another.
+        # Several types of one reference, also in a file that is a union; and a reference that needs another one.
         ([of("a", "com.acme.Id"), of("b", "com.acme.Color"), of("c", "com.acme.Address")], {"shapes.avsc": SHAPES}),
         ([of("c", "com.acme.Buyer")], {"b": record(of("a", "Address"), name="com.acme.Buyer"), "a": ADDRESS}),
-        # The label is another type's name.
+        # The label is the name of another type.
         ([of("a", "com.acme.Address")], {"com.acme.Customer": ADDRESS}),
-        # A namespace that is inherited through an array and a record, and one that is left again.
+        # A namespace inherited through an array and a record, and one that ends with its record.
         ([of("a", "com.acme.Deep"), of("b", "org.Other")], {"nested.avsc": NESTED}),
     ],
 )
-def test_avro_references_are_looked_up_by_what_they_define(fields: list[Any], imports: dict[str, Any]) -> None:
+def test_avro_references_are_resolved_by_the_types_they_define(fields: list[Any], imports: dict[str, Any]) -> None:
     assert avro(record(*fields), **imports).places()[(f".{fields[-1]['name']}",)].type
 
 
-def test_avro_references_of_the_same_label_are_told_apart() -> None:
+def test_avro_references_of_the_same_label_are_distinguished() -> None:
     def row(subject: str, schema: Any, *references: str) -> dict[str, Any]:
         named = [{"name": "types.avsc", "subject": each, "version": 1} for each in references]
         return {
@@ -299,14 +302,14 @@ PROTOBUF = {
 
 
 @pytest.mark.slow
-def test_protobuf_imports_that_no_registry_holds() -> None:
+def test_protobuf_imports_that_are_in_no_registry() -> None:
     kinds = ["money.Money", "date.Date", "latlng.LatLng", "decimal.Decimal", "timeofday.TimeOfDay", "interval.Interval"]
     head = "".join(f'import "google/type/{kind.partition(".")[0]}.proto"; ' for kind in kinds)
     head += 'import "confluent/type/decimal.proto"; import "google/rpc/status.proto"; '
     fields = [f"google.type.{kind.partition('.')[2]} f{n} = {n};" for n, kind in enumerate(kinds, 1)]
     found = proto(head + message(" ".join([*fields, "google.rpc.Status s = 90; confluent.type.Decimal d = 91;"]))[18:])
     assert (".1", ".2") in found.places()  # units
-    # What a registry does hold under such a name goes first.
+    # A schema of that name in the registry takes precedence.
     own = 'syntax = "proto3"; package google.type; message Money { int32 only = 7; }'
     text = 'import "google/type/money.proto"; message M { google.type.Money m = 1; }'
     assert (".1", ".7") in ProtobufSchema(f'syntax = "proto3"; {text}', {"google/type/money.proto": own}).places()
@@ -320,24 +323,24 @@ def test_protobuf(row: tuple[str, str, tuple[bool, bool]]) -> None:
     assert verdict(changes(proto(new), proto(old))) == broken[::-1]
 
 
-def test_protobuf_names_the_path_by_the_newer_names() -> None:
+def test_protobuf_paths_use_the_newer_names() -> None:
     old = message("repeated In lines = 1; map<string, In> by = 2; int32 count = 3;", beside=IN)
     new = message("repeated In rows = 1; map<string, In> by = 2; string note = 3;", beside=IN.replace("int32", "float"))
     found = changes(proto(old), proto(new))
-    assert ("$.rows[].v", "type_changed") in told(found) and ("$.note", "type_changed") in told(found)
-    assert ("$.by.*.v", "type_changed") in told(found)
+    assert ("$.rows[].v", "type_changed") in summary(found) and ("$.note", "type_changed") in summary(found)
+    assert ("$.by.*.v", "type_changed") in summary(found)
     [note] = [change for change in found if change.path == (".note",)]
     assert (note.old_type, note.new_type) == ("int32", "string")
 
 
-def test_protobuf_takes_the_message_that_values_name_and_what_it_imports() -> None:
+def test_protobuf_uses_the_message_type_named_by_the_values_and_its_imports() -> None:
     text = 'import "money.proto"; import "google/protobuf/timestamp.proto"; message A {} message B { message C {'
     text += " Money price = 1; google.protobuf.Timestamp at = 2; } }"
     old, new = (
         proto(text, indexes=(1, 0), money_proto=f'syntax = "proto3"; message Money {{ {kind} units = 1; }}')
         for kind in ("int64", "string")
     )
-    assert told(changes(old, new)) == {("$.price.units", "type_changed")}
+    assert summary(changes(old, new)) == {("$.price.units", "type_changed")}
     with pytest.raises(NotComparable, match=r"does not compile: .*money\.proto"):
         proto(text, indexes=(1, 0))
     for name in ("../money.proto", "/tmp/money.proto", "a\0b", "."):
@@ -347,7 +350,7 @@ def test_protobuf_takes_the_message_that_values_name_and_what_it_imports() -> No
         proto("message A {}", indexes=(3,))
 
 
-def test_protobuf_knows_what_confluent_s_serialisers_bring_along() -> None:
+def test_protobuf_knows_the_types_bundled_with_confluent_serializers() -> None:
     head = 'import "confluent/meta.proto"; import "confluent/type/decimal.proto";'
     head += " message M { confluent.type.Decimal sum = 1"
     assert changes(proto(f"{head}; }}"), proto(f'{head} [(confluent.field_meta) = {{ tags: "PII" }}]; }}')) == []
@@ -517,7 +520,7 @@ OPEN = {
         {"type": "array", "items": [STRING]}, {"type": "array", "items": [STRING, NUMBER]}, FORWARD
     ),
 }  # fmt: skip
-"""What an open content model might have held: the tables call it broken, values hardly ever show it."""
+"""Incompatible only through unknown properties of an open content model: broken by the tables, rare in values."""
 
 
 @pytest.mark.parametrize("row", JSON.values(), ids=JSON)
@@ -552,21 +555,23 @@ def some_array(chance: random.Random) -> dict[str, Any]:
 
 @pytest.mark.parametrize("some", [some_bounds, some_array])
 def test_json_schema_is_compared_as_a_validator_would(some: Callable[[random.Random], dict[str, Any]]) -> None:
-    """What is called readable is: each value that the writer's schema allows the reader's allows as well. And of bounds
-    what is called unreadable isn't, as among these numbers there is one for each edge."""
+    """If no clash is found, the reader's schema allows each value that the writer's allows.
+
+    For bounds the reverse holds too, because the sample has a number on each side of each bound.
+    """
     chance = random.Random(3)  # noqa: S311 a simulation
     values = NUMBERS if some is some_bounds else ARRAYS
-    told = 0
+    readable = 0
     for _ in range(400):
         writer, reader = some(chance), some(chance)
         written = [value for value in values if Draft202012Validator(writer).is_valid(value)]
         reads_all = all(map(Draft202012Validator(reader).is_valid, written))
-        is_told = not json_schema(reader).clashes(json_schema(writer))
-        assert reads_all or not is_told, (writer, reader)
+        is_readable = not json_schema(reader).clashes(json_schema(writer))
+        assert reads_all or not is_readable, (writer, reader)
         if some is some_bounds and written and (reader["type"], writer["type"]) != ("integer", "number"):
-            assert is_told == reads_all, (writer, reader)
-        told += is_told
-    assert told > 40
+            assert is_readable == reads_all, (writer, reader)
+        readable += is_readable
+    assert readable > 40
 
 
 @pytest.mark.parametrize("row", OPEN.values(), ids=OPEN)
@@ -577,12 +582,12 @@ def test_an_open_content_model_stops_strict_readers_only(row: tuple[Any, Any, tu
     assert verdict(found, strict=True) == broken
 
 
-def test_json_schema_names_the_path_and_what_happened_there() -> None:
+def test_json_schema_changes_have_path_and_kind() -> None:
     old = opened(
         ("a", "c"), a={"type": ["string", "null"]}, b=others(NUMBER), c={"type": "array", "items": opened(d=STRING)}
     )
     new = opened(("c",), a=STRING, b=others(STRING), c={"type": "array", "items": opened(("d",), d=STRING)}, e=STRING)
-    assert told(changes(json_schema(old), json_schema(new))) == {
+    assert summary(changes(json_schema(old), json_schema(new))) == {
         ("$.a", "nullability_lost"),
         ("$.b.*", "type_changed"),
         ("$.c[].d", "field_made_required"),
@@ -590,10 +595,10 @@ def test_json_schema_names_the_path_and_what_happened_there() -> None:
     }
 
 
-def test_json_schema_reads_what_it_refers_to() -> None:
+def test_json_schema_resolves_references() -> None:
     order = opened(("who",), who={"$ref": "customer.json"}) | {"$id": "http://shop/order.json"}
     old, new = (json_schema(order, **{"customer.json": opened(name=kind)}) for kind in (STRING, NUMBER))
-    assert told(changes(old, new)) == {("$.who.name", "type_changed")}
+    assert summary(changes(old, new)) == {("$.who.name", "type_changed")}
     with pytest.raises(NotComparable, match=r"refers to the unknown schema customer\.json"):
         json_schema(order).places()
 
@@ -608,7 +613,7 @@ def test_a_change_of_format_breaks_both_ways() -> None:
 
 @pytest.mark.parametrize("kind", [AvroSchema, JsonSchema, ProtobufSchema])
 @pytest.mark.parametrize("text", ["", "{", "[]]", "7", '"', '{"type": {"type": []}}', "message {", "\0"])
-def test_what_isnt_a_schema_is_said_to_be_none(kind: Any, text: str) -> None:
+def test_an_invalid_schema_is_named(kind: Any, text: str) -> None:
     try:
         kind(text, {}).places()
     except NotComparable as reason:

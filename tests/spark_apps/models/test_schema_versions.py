@@ -1,4 +1,4 @@
-"""Schema versions from literal JSON: what counts as a change, what breaks, and what only looks scary."""
+"""Schema versions from literal JSON: changes, breaking changes, and decoys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def coincidence_probability(seed: int) -> random.Random:
 
 
 def shape(value: Any) -> str:
-    """What Spark's `schema_of_variant` says of a value; tests/spark_apps/apps/test_state_stores.py holds them equal."""
+    """The result of Spark's `schema_of_variant` for a value; apps/test_state_stores.py checks that both are equal."""
     if isinstance(value, dict):
         fields = ", ".join(f"`{key}`: {shape(value[key])}" for key in sorted(value))
         return f"OBJECT<{fields}>"
@@ -31,7 +31,7 @@ def shape(value: Any) -> str:
 
 
 def profile(values: Iterable[Any]) -> Profile:
-    """The profile of values in write order; text stands for a shape that isn't JSON."""
+    """The profile of values in write order; a str is a shape that is not JSON."""
     shapes = [value if isinstance(value, str) else shape(value) for value in values]
     counts: dict[tuple[int, str], list[int]] = {}
     for i, text in enumerate(shapes):
@@ -49,7 +49,7 @@ def only_change(values: Iterable[Any]) -> Change:
 
 
 def breaking(values: Iterable[Any]) -> list[tuple[str, str]]:
-    """Changes that break readers that aren't strict: what can become an alarm."""
+    """Changes that break lenient readers: only these can fire."""
     return [
         (render(change.path), change.change)
         for change in profile(values).changes
@@ -57,8 +57,8 @@ def breaking(values: Iterable[Any]) -> list[tuple[str, str]]:
     ]
 
 
-def test_types_that_go_together_are_one_row() -> None:
-    """A text and a flag by turns, then an object: the warehouse keeps one row for a path, a change and a version."""
+def test_types_that_are_replaced_together_are_one_row() -> None:
+    """Strings and booleans alternate, objects follow: the warehouse keeps one row per path, change, and version."""
     values = [{"a": "on" if i % 2 else True} if i < 500 else {"a": {"is": "on"}} for i in range(1000)]
     rows = Report(profile(values), {}, show_values=False).change_rows()
     at_a = [row for row in rows if row["path"] == "$.a" or row["path"] == "a"]
@@ -73,7 +73,7 @@ def test_types_that_go_together_are_one_row() -> None:
     assert (row["breaks_backward"], row["breaks_forward"], row["strict_only"]) == (True, True, False)
 
 
-def test_constants_that_begin_together_keep_the_values_without_them() -> None:
+def test_new_constants_of_one_release_keep_the_count_of_values_without_them() -> None:
     row = {"path": "$.a", "change": "constant_added", "old_version": 1, "new_version": 1, "old_type": None,
            "breaks_backward": False, "breaks_forward": True, "strict_only": True}  # fmt: skip
     rows = [
@@ -84,12 +84,12 @@ def test_constants_that_begin_together_keep_the_values_without_them() -> None:
     assert (merged["new_type"], merged["old_count"], merged["new_count"]) == ("new, paid", 600, 190)
 
 
-def test_a_change_that_stands_alone_is_told_as_it_is() -> None:
+def test_a_single_change_is_reported_unmerged() -> None:
     rows = Report(profile([{"a": 1} if i < 500 else {"a": "x"} for i in range(1000)]), {}, show_values=False)
     assert one_row_each(rows.change_rows()) == rows.change_rows()
 
 
-# The published rules: what a reader of the new values can't restore, what one of the old values can't read.
+# The published rules: what new code cannot restore, and what old code cannot read.
 
 
 def always(value: Any) -> Callable[[int], Any]:
@@ -148,7 +148,7 @@ def test_the_published_rules(rule: tuple[Any, Any, tuple[bool, bool], tuple[bool
 
 
 @pytest.mark.parametrize("kinds", [(1, "1"), ("a", True), (1.5, "a"), ({"x": 1}, "a"), ([1], {"x": 1}), (True, 1)])
-def test_a_type_that_changes_breaks_both_ways(kinds: tuple[Any, Any]) -> None:
+def test_a_type_change_breaks_both_directions(kinds: tuple[Any, Any]) -> None:
     old, new = kinds
     change = only_change([{"f": old}] * 300 + [{"f": new}] * 200)
     assert (render(change.path), change.change) == ("$.f", "type_changed")
@@ -157,21 +157,21 @@ def test_a_type_that_changes_breaks_both_ways(kinds: tuple[Any, Any]) -> None:
     assert (old_values.total, new_values.total, old_values.last, new_values.first) == (300, 200, 299, 300)
 
 
-def test_a_required_field_that_goes_breaks_rollback_only() -> None:
+def test_a_removed_required_field_breaks_rollback_only() -> None:
     change = only_change([{"a": 1, "b": "x"}] * 300 + [{"a": 1}] * 300)
     assert (render(change.path), change.change) == ("$.b", "field_removed")
     assert (change.breaks.backward, change.breaks.forward) == (False, True)
 
 
-def test_a_required_field_that_comes_breaks_restore_only() -> None:
+def test_an_added_required_field_breaks_restore_only() -> None:
     change = only_change([{"a": 1}] * 300 + [{"a": 1, "b": "x"}] * 300)
     assert (render(change.path), change.change) == ("$.b", "field_added")
     assert (change.breaks.backward, change.breaks.forward) == (True, False)
 
 
 @pytest.mark.parametrize("with_it", [49, 99])
-def test_a_field_that_few_values_have_so_far_isnt_called_required(with_it: int) -> None:
-    """An optional one that nearly all values have looks the same until one lacks it."""
+def test_a_field_with_few_values_so_far_is_not_reported_as_required(with_it: int) -> None:
+    """An optional field that nearly all values have looks required until one value omits it."""
     old, new = {"a": 1}, {"a": 1, "b": "x"}
     deployed = [new if i % 3 == 0 else old for i in range(60)]  # old and new releases side by side
     for log in ([old] * 900 + [new] * with_it, [old] * 900 + deployed + [new] * (with_it - 20)):
@@ -180,15 +180,17 @@ def test_a_field_that_few_values_have_so_far_isnt_called_required(with_it: int) 
     assert only_change([old] * 900 + [new] * 100).change == "field_added"
 
 
-@pytest.mark.parametrize(("since", "told"), [(300, []), (450, [("$.a", "field_made_required")])])
-def test_what_chance_leaves_out_isnt_over(since: int, told: list[tuple[str, str]]) -> None:
-    """45 of 800 values lack the field, then none: of 300 it happens once in a million, and a fleet asks often."""
+@pytest.mark.parametrize(("since", "expected"), [(300, []), (450, [("$.a", "field_made_required")])])
+def test_an_optional_field_missing_by_chance_is_not_reported_as_ended(
+    since: int, expected: list[tuple[str, str]]
+) -> None:
+    """45 of 800 values omit the field, then none does. In 300 values chance explains that once in 10⁶ fields."""
     before = [never(i) if i % 18 == 9 else always("x")(i) for i in range(810)]
-    assert changes(before[:802] + [always("x")(i) for i in range(since)]) == told
+    assert changes(before[:802] + [always("x")(i) for i in range(since)]) == expected
 
 
-def test_what_comes_and_goes_by_turns_has_not_ended() -> None:
-    """Turns of which compaction has left some values each: too short for a pause that would surprise."""
+def test_alternating_types_are_not_reported_as_ended() -> None:
+    """Alternating runs of which compaction has left a few values each: a pause of that length is not significant."""
     turns = [always("x") if i // 9 % 2 else never for i in range(300)] + [always("x")] * 150
     assert changes(each(i) for i, each in enumerate(turns)) == []
     mixed = [always("x") if (i * 7) % 9 % 2 else never for i in range(300)] + [always("x")] * 150
@@ -203,7 +205,7 @@ def test_nullability_gained_and_lost() -> None:
     assert (lost.change, lost.breaks.backward, lost.breaks.forward) == ("nullability_lost", True, False)
 
 
-def test_a_field_made_optional_at_a_stroke_breaks_rollback() -> None:
+def test_a_field_made_optional_by_one_release_breaks_rollback() -> None:
     values = [{"a": 1, "b": 1}] * 1000 + [{"a": 1} if i % 3 else {"a": 1, "b": 1} for i in range(1000)]
     assert breaking(values) == [("$.b", "field_made_optional")]
 
@@ -213,17 +215,17 @@ def test_a_type_narrowed_breaks_restore() -> None:
     assert (change.change, change.breaks.backward, change.breaks.forward) == ("type_narrowed", True, False)
 
 
-def test_a_change_deep_inside_is_named_by_its_path_alone() -> None:
+def test_a_nested_change_is_reported_by_its_own_path_only() -> None:
     old = {"order": {"items": [{"sku": 1, "a b": 1}]}}
     new = {"order": {"items": [{"sku": "1", "a b": 1}]}}
     assert changes([old] * 300 + [new] * 300) == [("$.order.items[].sku", "type_changed")]
 
 
-def test_an_object_that_goes_isnt_told_again_for_each_of_its_fields() -> None:
+def test_a_removed_object_is_reported_once_and_not_for_each_of_its_fields() -> None:
     assert changes([{"a": {"b": 1, "c": {"d": 2}}, "e": 1}] * 300 + [{"e": 1}] * 300) == [("$.a", "field_removed")]
 
 
-def test_a_format_that_changes_breaks_both_ways() -> None:
+def test_a_format_change_breaks_both_directions() -> None:
     found = profile([{"a": 1}] * 300 + ["FRAMED 7"] * 300)
     assert [(render(c.path), c.change, c.old.type, c.new.type) for c in found.changes] == [
         ("$", "type_changed", "object", "framed")
@@ -248,19 +250,19 @@ def test_values_of_a_release_that_was_rolled_back_break_both_directions() -> Non
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_version_of_a_thousandth_of_the_values_is_found_wherever_it_lies(seed: int) -> None:
+def test_a_version_of_a_thousandth_of_the_values_is_found_at_any_position(seed: int) -> None:
     chance = coincidence_probability(seed)
     new = [{"a": "x", "b": 1}] * 50_000
     old = {"a": 7, "b": 1}
     at_the_start = [old] * 50 + new
     assert breaking(at_the_start) == [("$.a", "type_changed")]
     assert breaking(new + [{"a": 7.5, "b": 1}] * 50) == [("$.a", "type_changed")]
-    strewn = sorted(chance.sample(range(20_000), 50))  # what compaction has left of it in the older part
+    strewn = sorted(chance.sample(range(20_000), 50))  # remaining after compaction in the older part
     values = [old if i in set(strewn) else value for i, value in enumerate(new[:20_000])] + new[20_000:]
     assert [path for path, _ in breaking(values)] == ["$.a"]
 
 
-def test_a_rolling_deploy_is_one_passage_between_two_versions() -> None:
+def test_a_rolling_deploy_is_one_transition_between_two_versions() -> None:
     chance = coincidence_probability(3)
     old, new = {"a": 1, "b": "x"}, {"a": "1"}
     mixed = [new if chance.random() < i / 400 else old for i in range(400)]
@@ -272,7 +274,7 @@ def test_a_rolling_deploy_is_one_passage_between_two_versions() -> None:
     ]
 
 
-# What only looks scary.
+# Decoys.
 
 
 def optional_at_random(i: int, chance: random.Random) -> Any:
@@ -327,7 +329,7 @@ def a_rolling_deploy_adds_an_optional_field(i: int, chance: random.Random) -> An
 
 
 def the_young_lack_what_comes_with_age(i: int, chance: random.Random) -> Any:
-    # Compaction leaves the last state of each order: old ones are delivered, young ones more and more are not.
+    # Compaction keeps the last state of each order: old orders are delivered, the newer the fewer are.
     return {"a": 1} | ({"delivered": "x"} if chance.random() > (i / 4000) ** 3 else {})
 
 
@@ -361,7 +363,7 @@ def test_decoys_break_nothing(decoy: Callable[[int, random.Random], Any], seed: 
 
 
 @pytest.mark.parametrize("count", [1, 3, 19, 60, 500])
-def test_few_values_say_little(count: int) -> None:
+def test_few_values_give_no_breaking_change(count: int) -> None:
     chance = coincidence_probability(1)
     assert breaking(optional_at_random(i, chance) for i in range(count)) == []
 
@@ -369,7 +371,7 @@ def test_few_values_say_little(count: int) -> None:
 # Shapes.
 
 
-def test_keys_of_any_kind_keep_their_names() -> None:
+def test_any_characters_in_keys_are_kept() -> None:
     text = "OBJECT<`a b`: BIGINT, `c:d`: ARRAY<VOID>, f: VOID, g: DECIMAL(2,1), h: DECIMAL(24,0), `m``n`: OBJECT<>>"
     found = {(render(path), kind) for path, kind in paths_of(text)}
     assert found == {
@@ -378,7 +380,7 @@ def test_keys_of_any_kind_keep_their_names() -> None:
     }  # fmt: skip
 
 
-def test_a_record_of_many_fields_is_no_map() -> None:
+def test_a_record_with_many_fields_is_not_a_map() -> None:
     wide = shape({f"field_{i}_name": i for i in range(200)})
     assert len(Maps([(wide, 100)]).paths(wide)) == 201
 
@@ -397,7 +399,7 @@ def test_paths_are_bounded_by_the_schema_where_objects_are_maps() -> None:
     }
 
 
-def test_hundreds_of_levels_dont_matter() -> None:
+def test_hundreds_of_levels_are_handled() -> None:
     text = "OBJECT<a: " * 2000 + "BIGINT" + ">" * 2000
     assert paths_of(text) == (((), "object"),)
 
@@ -424,11 +426,11 @@ def test_examples_are_masked_unless_shown() -> None:
     assert {row["enum_values"] for row in report(VALUES, show_values=False).path_rows()} == {None}
 
 
-def test_what_the_warehouse_cant_hold_is_never_an_example() -> None:
+def test_values_that_postgresql_cannot_store_are_never_an_example() -> None:
     assert masked("\0\0a\x1b") == '"··x·"'
     for show_values in (False, True):
-        told = report([{"s": "\0"}, {"s": "\ud800"}] * 300, show_values=show_values)
-        (row,) = [row for row in told.path_rows() if row["path"] == "$.s"]
+        found = report([{"s": "\0"}, {"s": "\ud800"}] * 300, show_values=show_values)
+        (row,) = [row for row in found.path_rows() if row["path"] == "$.s"]
         assert row["enum_values"] is None and row["example"].isprintable() and row["example"].encode()
 
 
@@ -454,11 +456,11 @@ def _middle(value: dict[str, Any], other: dict[str, Any], every: int = 1) -> lis
         (_middle({"a": 1}, {"a": 1.5}, every=3), "fractions_rolled_back"),
     ],
 )
-def test_what_a_release_left_that_was_rolled_back_hurts_strict_readers(values: list[Any], change: str) -> None:
+def test_values_of_a_rolled_back_release_break_strict_readers(values: list[Any], change: str) -> None:
     found = only_change(values)
     assert (render(found.path), found.change) == ("$.a", change)
     assert found.breaks == (True, False, True)
 
 
-def test_an_optional_field_that_came_for_a_while_was_no_release() -> None:
+def test_a_temporary_optional_field_is_not_a_release() -> None:
     assert breaking(_middle({"b": 1}, {"a": 1, "b": 1})) == []

@@ -1,4 +1,4 @@
-"""Readings of nodes to hours: by node over tasks and moments, what each reads, and where records may wait."""
+"""Readings of processor nodes as hourly rows: per node over tasks and samples, its sources, and where records wait."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT = datetime(2026, 1, 5, 11, 2, tzinfo=UTC)
 
 
 def test_an_hour_of_nodes(spark: Any) -> None:
-    """A node that nothing came to, a task that is idle in one moment, a clock ahead, two topics, named ones."""
+    """A node without records, a task idle in one sample, a clock ahead, two topics, and named nodes."""
     rows: list[tuple[str, str, dict[str, str], int, float | None]] = []
 
     def ages(endpoint: str, node: str, task: str, moment: int, *of: float | None) -> None:

@@ -1,4 +1,4 @@
-"""Whose an internal topic is: names as Kafka Streams makes them, with dashes on both sides."""
+"""Owners of internal topics: names as Kafka Streams generates them, with dashes on both sides."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ JOIN = "KSTREAM-JOINTHIS-0000000016-store"
             ("orders-eu", "KSTREAM-JOINTHIS-0000000016-store"),
         ),
         ("orders-eu-by-customer-repartition", [], [], ("orders", "eu-by-customer")),
-        # A sibling whose name was generated tells the application.
+        # A sibling with a generated name reveals the application.
         (
             "orders-by-day-changelog",
             [],
             [f"orders-{AGGREGATE}-repartition", "orders-by-week-changelog"],
             ("orders", "by-day"),
         ),
-        # What siblings share is the application; a store whose name begins as another's doesn't lengthen it.
+        # The application is the common prefix of siblings; stores with a common prefix do not lengthen it.
         (
             "orders-eu-totals-changelog",
             [],
@@ -83,7 +83,7 @@ def test_a_foreign_key_join_s_topics(topic: str, groups: list[str], expected: tu
     assert part == expected and names.kind(topic) == (expected[0] if expected else "plain")
 
 
-def test_a_generated_join_tells_an_application_s_named_stores() -> None:
+def test_a_generated_join_reveals_the_application_of_named_stores() -> None:
     topics = [f"orders-eu-{REGISTRATION}-topic", "orders-eu-totals-changelog"]
     part = StreamsTopics([], topics).split("orders-eu-totals-changelog")
     assert part and part.application_id == "orders-eu"
@@ -107,9 +107,9 @@ PATTERNS = [r"(?P<job>[a-z-]+)-seen-log", r"(?P<job>.+)-(?P<store>totals|counts)
         ("__samza_checkpoint_ver_2_for_wikipedia-stats_blue", "checkpoint", "wikipedia-stats-blue"),
         ("billing-eu-seen-log", "changelog", "billing-eu"),
         ("billing-eu-totals-changelog", "changelog", "billing-eu"),
-        # A job is known by its coordinator as an application is by its group.
+        # A job is identified by its coordinator stream, as an application is by its group.
         ("wikipedia-stats-edits-changelog", "changelog", "wikipedia-stats"),
-        # Decoys: names that merely begin or end so, and Kafka's own.
+        # Decoys: names with only the prefix or only the suffix, and Kafka's own topics.
         ("old-__samza_coordinator_wikipedia-stats_1", "plain", None),
         ("__samza_coordinator_backup", "internal", None),
         ("__samza_checkpoint_ver_1_for_a_b_c", "internal", None),
@@ -120,7 +120,7 @@ PATTERNS = [r"(?P<job>[a-z-]+)-seen-log", r"(?P<job>.+)-(?P<store>totals|counts)
         ("orders", "plain", None),
     ],
 )
-def test_what_belongs_to_a_samza_job(topic: str, kind: str, owner: str | None) -> None:
+def test_topics_of_a_samza_job(topic: str, kind: str, owner: str | None) -> None:
     names = StreamsTopics([], [topic, "__samza_coordinator_wikipedia-stats_1"], PATTERNS)
     part = names.split(topic)
     assert (names.kind(topic), part and part.application_id) == (kind, owner)
@@ -146,7 +146,7 @@ DELETE = {"cleanup.policy": {"value": "delete", "source": "default_config"}}
         ("orders-by-customer-repartition", ["orders"], COMPACT | STREAMS, False),
     ],
 )
-def test_a_changelog_is_a_store_s_with_evidence_only(
+def test_a_changelog_is_attributed_to_a_store_with_evidence_only(
     topic: str, groups: list[str], settings: dict[str, dict[str, str]] | None, expected: bool
 ) -> None:
     assert StreamsTopics(groups, [topic]).has_store(topic, settings) is expected

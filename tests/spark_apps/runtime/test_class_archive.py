@@ -1,4 +1,4 @@
-"""The archive of classes is made while a machine is set up, when there is no warehouse yet."""
+"""The class archive (CDS) is created during set-up of a host, before a warehouse exists."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spark_apps.runtime.class_archive import _TRAINING, driver_java_options, jav
 
 
 @pytest.mark.slow
-def test_what_it_is_made_with_runs_without_config_and_warehouse() -> None:
-    training = _TRAINING.replace("frame.collect()", "frame.schema")  # planned, not run: half a minute less
+def test_the_archive_is_created_without_config_and_warehouse() -> None:
+    training = _TRAINING.replace("frame.collect()", "frame.schema")  # plans only, to save half a minute
     environment = {name: value for name, value in os.environ.items() if name not in (WAREHOUSE_ENV, CONFIG_ENV)}
     done = subprocess.run([sys.executable, "-c", training], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("compiled_well", [False, True])
-def test_what_is_compiled_well_has_both_compilers(compiled_well: bool) -> None:
+def test_well_compiled_apps_use_both_jit_compilers(compiled_well: bool) -> None:
     flags = [*driver_java_options(compiled_well=compiled_well).split(), "-XX:+PrintFlagsFinal", "-version"]
-    told = subprocess.run([java(), *flags], capture_output=True, text=True, check=True).stdout
-    stops_at = next(line.split()[3] for line in told.splitlines() if " TieredStopAtLevel " in line)
+    printed = subprocess.run([java(), *flags], capture_output=True, text=True, check=True).stdout
+    stops_at = next(line.split()[3] for line in printed.splitlines() if " TieredStopAtLevel " in line)
     assert stops_at == ("4" if compiled_well else "1")

@@ -1,4 +1,4 @@
-"""The way into the warehouse: an hour twice, gaps, a killed load that is repeated, names as ugly as they come."""
+"""Loads into the warehouse: an hour twice, gaps, a killed load that is retried, and names with special characters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ REST = {
     "produce_requests": "double",
     "log_bytes": "double",
 }
-"""What else metrics.topic_hourly holds, for the loads of this process and of the one that is killed"""
+"""The other columns of metrics.topic_hourly, for the loads of this process and of the one that is killed"""
 NULLS = [f"cast(null as {kind}) as {name}" for name, kind in REST.items()]
 
 
@@ -73,7 +73,7 @@ def staging_tables(warehouse: sa.Engine) -> int:
         return connection.execute(sa.text("select count(*) from pg_tables where schemaname = 'staging'")).scalar_one()
 
 
-def test_an_hour_twice_is_the_same_rows(spark: SparkSession, warehouse: sa.Engine) -> None:
+def test_an_hour_loaded_twice_has_the_same_rows(spark: SparkSession, warehouse: sa.Engine) -> None:
     ugly = "a\"b'; drop table x; -- <script> \\ \t ü"
     for _ in range(2):
         assert load(warehouse, topics(spark, (ugly, 1, 1.5), ("b", 1, None))) == {"metrics.topic_hourly": 2}
@@ -88,7 +88,7 @@ def test_an_hour_twice_is_the_same_rows(spark: SparkSession, warehouse: sa.Engin
         ]
 
 
-def test_how_much_an_app_loaded_last_decides_whether_its_plans_are_compiled(
+def test_the_size_of_the_last_load_decides_whether_plans_are_compiled(
     spark: SparkSession, warehouse: sa.Engine
 ) -> None:
     assert last_rows(warehouse, "test_app") == 0
@@ -98,7 +98,7 @@ def test_how_much_an_app_loaded_last_decides_whether_its_plans_are_compiled(
     assert wanted == ["false", "true"]
 
 
-def test_what_a_large_app_reads_is_cut_smaller(spark: SparkSession) -> None:
+def test_reads_of_a_large_app_have_more_partitions(spark: SparkSession) -> None:
     assert [pieces(session_for(spark, rows)) for rows in (0, 2 * ROWS_PER_PIECE, 20 * ROWS_PER_PIECE)] == [2, 2, 20]
 
 
@@ -114,22 +114,20 @@ def test_the_planner_knows_how_many_rows_a_large_hour_has(spark: SparkSession, w
     assert plan[0]["Plan"]["Plan Rows"] == ANALYZED_FROM_ROWS
 
 
-def test_a_whole_answer_replaces_what_is_gone(spark: SparkSession, warehouse: sa.Engine) -> None:
+def test_a_complete_response_replaces_removed_rows(spark: SparkSession, warehouse: sa.Engine) -> None:
     load(warehouse, topics(spark, ("a", 1, 1.0), ("b", 1, 2.0)))
     load(warehouse, topics(spark, ("b", 1, None)))
     assert stored(warehouse) == [("b", None)]
 
 
-def test_a_gap_loses_nothing_that_was_known(spark: SparkSession, warehouse: sa.Engine) -> None:
+def test_a_gap_keeps_the_known_rows(spark: SparkSession, warehouse: sa.Engine) -> None:
     load(warehouse, topics(spark, ("a", 1, 1.0), ("b", 1, 2.0)))
     load(warehouse, topics(spark, ("b", 1, None), ("c", 1, 3.0)), status="refused")
     assert stored(warehouse) == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
 
 
-def test_what_was_asked_too_late_replaces_nothing_that_was_asked_in_time(
-    spark: SparkSession, warehouse: sa.Engine
-) -> None:
-    """An hour in time, then late, and the other way round: its rows and its coverage end alike."""
+def test_a_late_read_does_not_replace_a_read_in_time(spark: SparkSession, warehouse: sa.Engine) -> None:
+    """An hour read in time, then late, and the reverse: rows and coverage are the same at the end."""
     kind = "source string, resource_name string, status string, message string"
     gap = str(gap_of_present(HOUR, "a cluster's list of topics")).partition(": ")[2]
     in_time = [("topics", "c", "answered", None), ("commits", "c", "refused", "it is down")]
@@ -139,17 +137,17 @@ def test_what_was_asked_too_late_replaces_nothing_that_was_asked_in_time(
         frames = {"metrics.topic_hourly": topics(spark, *rows)}
         replace_hour(warehouse, APP, HOUR, frames, spark.createDataFrame(coverage, kind), datetime.now(UTC))
 
-    def told() -> list[Any]:
+    def coverage_rows() -> list[Any]:
         with warehouse.connect() as connection:
             query = "select source, status, message, (select count(*) from metrics.topic_hourly) from detect.coverage"
             return sorted(map(tuple, connection.execute(sa.text(query))))
 
     run(late)
-    assert told() == [("commits", "answered", None, 0), ("topics", "missing", gap, 0)]
+    assert coverage_rows() == [("commits", "answered", None, 0), ("topics", "missing", gap, 0)]
     run(in_time, ("a", 1, 1.0))
-    assert told() == [("commits", "refused", "it is down", 1), ("topics", "answered", None, 1)]
+    assert coverage_rows() == [("commits", "refused", "it is down", 1), ("topics", "answered", None, 1)]
     run(late)
-    assert told() == [("commits", "answered", None, 1), ("topics", "answered", None, 1)]
+    assert coverage_rows() == [("commits", "answered", None, 1), ("topics", "answered", None, 1)]
 
 
 def test_rows_that_contradict_each_other_load_nothing(spark: SparkSession, warehouse: sa.Engine) -> None:
@@ -160,7 +158,7 @@ def test_rows_that_contradict_each_other_load_nothing(spark: SparkSession, wareh
     assert staging_tables(warehouse) == 0
 
 
-def test_a_frame_with_other_columns_is_told_by_name(spark: SparkSession, warehouse: sa.Engine) -> None:
+def test_an_unknown_column_of_a_frame_is_named_in_the_error(spark: SparkSession, warehouse: sa.Engine) -> None:
     with pytest.raises(StreamwardenError, match=r"metrics\.topic_hourly: frame and table differ in columns colour"):
         load(warehouse, topics(spark, ("a", 1, 1.0)).selectExpr("*", "1 as colour"))
 
@@ -173,10 +171,10 @@ def test_a_failure_does_not_undo_a_loaded_hour(spark: SparkSession, warehouse: s
         assert connection.execute(sa.text("select status, error from detect.load")).tuples().all() == [("loaded", None)]
 
 
-def test_a_crash_of_postgresql_between_staging_and_publishing_empties_nothing(
+def test_a_crash_of_postgresql_between_staging_and_publishing_loses_no_rows(
     spark: SparkSession, warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a crash does: sessions end, and unlogged tables are empty; a second later all connect again."""
+    """Simulates a crash: sessions end, unlogged tables are empty, and a second later clients reconnect."""
     load(warehouse, topics(spark, ("before", 1, 1.0)))
     fill = Stage.fill
 
@@ -202,7 +200,7 @@ def test_a_crash_of_postgresql_between_staging_and_publishing_empties_nothing(
 
 @pytest.mark.usefixtures("slow_commits")
 def test_two_loads_at_once_wait_for_each_other(spark: SparkSession, warehouse: sa.Engine) -> None:
-    """Also for what the first drops at its end."""
+    """Also for the tables that the first load drops at its end."""
     with ThreadPoolExecutor() as pool:
         loads = [pool.submit(load, warehouse, topics(spark, (name, 1, 1.0))) for name in ("a", "b")]
     assert [load.result() for load in loads] == [{"metrics.topic_hourly": 1}] * 2
@@ -211,7 +209,7 @@ def test_two_loads_at_once_wait_for_each_other(spark: SparkSession, warehouse: s
 
 
 def test_a_load_that_fails_early_lets_the_next_one_in(spark: SparkSession, warehouse: sa.Engine) -> None:
-    with warehouse.begin() as connection:  # of somebody who looks at what a killed load left behind
+    with warehouse.begin() as connection:  # a session that reads the remains of a killed load
         connection.exec_driver_sql("create table staging.test_app_2026010510_left (one integer)")
         connection.exec_driver_sql("create view public.looks as select * from staging.test_app_2026010510_left")
     with pytest.raises(sa.exc.DBAPIError, match="other objects depend on it"):
@@ -228,7 +226,7 @@ def test_a_load_that_fails_early_lets_the_next_one_in(spark: SparkSession, wareh
 def test_a_killed_load_leaves_nothing_and_can_be_repeated(
     spark: SparkSession, warehouse: sa.Engine, warehouse_url: str, tmp_path: Path, project_root: Path
 ) -> None:
-    """The load is killed with -9 while its tasks write; a repetition gives the whole hour and no rest of the first."""
+    """SIGKILL ends the load while its tasks write. A retry loads the complete hour, without rows of the first try."""
     load(warehouse, topics(spark, ("before", 1, 1.0)))
     job = tmp_path / "killed.py"
     job.write_text(

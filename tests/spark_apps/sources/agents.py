@@ -1,6 +1,6 @@
 """Stand-ins for agents and exporters that misbehave, one per path of one local HTTP server.
 
-A POST is answered as Jolokia does (or a Prometheus server), a GET as a page of metrics; answers are of the real form.
+A POST gets a response of Jolokia (or of a Prometheus server), a GET a page of metrics, both in the real format.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ SERVLET = {
 
 
 def reply_to(request: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A well-formed bulk reply: what isn't in VALUES is a 404, every other one without its request."""
+    """A well-formed bulk response: MBeans outside of VALUES are a 404, and every second entry omits its request."""
     entries: list[dict[str, Any]] = []
     for number, one in enumerate(request):
         pattern = one["mbean"].removesuffix(",*")
@@ -112,7 +112,7 @@ class _Agent(BaseHTTPRequestHandler):
             self._send(PAGE if self.command == "GET" else json.dumps(reply_to(request)))
 
     def unknown(self, request: Any) -> None:
-        """Everything is there, and not one number is known."""
+        """All MBeans are present, and all values are null."""
         if self.path.endswith(QUERY):
             series = {"metric": {"__name__": "process_open_fds"}, "values": [[float(request["start"][0]), "NaN"]]}
             self._send(json.dumps({"status": "success", "data": {"result": [series]}}))
@@ -130,7 +130,7 @@ class _Agent(BaseHTTPRequestHandler):
             ]))  # fmt: skip
 
     def odd(self, request: list[dict[str, Any]]) -> None:
-        """Of the form that is asked for, with numbers that no calendar and no machine has."""
+        """In the requested format, with impossible numbers."""
         self._send(json.dumps([{"request": one, "status": 200, "value": {"Uptime": 10**300}} for one in request]))
 
     def denies(self, request: list[dict[str, Any]]) -> None:
@@ -176,11 +176,11 @@ class _Agent(BaseHTTPRequestHandler):
         self._send(json.dumps(SERVLET))
 
     def page(self, _request: list[dict[str, Any]]) -> None:
-        """Whatever the test has put there."""
+        """The page that the test has set."""
         self._send(self.server.page)
 
     def half(self, _request: list[dict[str, Any]]) -> None:
-        """Half a page that looks whole to HTTP: neither a length nor chunks."""
+        """A truncated page that HTTP cannot detect: neither Content-Length nor chunks."""
         self.send_response(200)
         self.end_headers()
         self.wfile.write(PAGE[: PAGE.index("topic=") + 10].encode())
@@ -235,7 +235,7 @@ class Agents:
         self._server = server
 
     def serve(self, page: str | bytes) -> str:
-        """Address of a page that is just this."""
+        """URL of a page with this text."""
         self._server.page = page
         return self.url("page")
 

@@ -1,6 +1,6 @@
-"""Every client that reads responses from outside, asked once at an address: what it says when it gets none.
+"""Every client that reads external responses, called once at an address: its error without a valid response.
 
-As a program: asks all of them at rude servers, and prints how much its memory grew at most (MiB).
+As a program: calls all of them at misbehaving servers, and prints the largest growth of memory (MiB).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ CLIENTS: dict[str, Callable[[str], str]] = {
 
 
 def quick() -> None:
-    """Total time-outs that a test can wait for; those of JVMs and registries are in their settings."""
+    """Total time-outs short enough for a test; those of JVMs and registries are in their settings."""
     for module in (http, roundup):
         module.TOTAL_SECONDS = SECONDS  # type: ignore[attr-defined]
     aws_bounds.TOTAL_SECONDS = SECONDS  # type: ignore[assignment]
@@ -108,9 +108,9 @@ def quick() -> None:
 
 
 def memory_grown(client: str, url: str) -> tuple[str, float]:
-    """What one client says in a process of its own, and by how many MiB it grew."""
+    """The error of one client in a process of its own, and the growth of its memory in MiB."""
     command = [sys.executable, "-m", "tests.spark_apps.sources.clients", client, url]
-    patient = os.environ | {"CLIENT_SECONDS": "20"}  # it is the size that ends them
+    patient = os.environ | {"CLIENT_SECONDS": "20"}  # the size limit ends them
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120, env=patient)
     said, grown = json.loads(done.stdout.splitlines()[-1])
     return said, grown
@@ -118,7 +118,7 @@ def memory_grown(client: str, url: str) -> tuple[str, float]:
 
 def _main(client: str, url: str) -> None:
     quick()
-    CLIENTS[client]("http://127.0.0.1:1")  # imports, pools and models are there before
+    CLIENTS[client]("http://127.0.0.1:1")  # loads imports, pools, and models first
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         said = CLIENTS[client](url)

@@ -1,4 +1,4 @@
-"""For the tests of all sources."""
+"""Fixtures for the tests of all sources."""
 
 import pytest
 

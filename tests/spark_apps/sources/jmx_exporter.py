@@ -1,4 +1,7 @@
-"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs; run as a module it locks the jar anew."""
+"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs.
+
+Run as a module, this file locks the jar (URL and hash) again.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ AGENT = JarSet(
     lock=Path(__file__).with_name("jars.lock"),
 )
 WITHOUT_RULES = "{}"
-# The rules that the exporter's examples have for Kafka's brokers, as far as they matter here.
+# Rules of the exporter's examples for Kafka brokers, as far as they matter here.
 KAFKA_RULES = r"""
 lowercaseOutputName: true
 rules:
@@ -55,7 +58,7 @@ rules:
 
 @contextmanager
 def in_jvms_started_here(folder: Path, config: str) -> Iterator[str]:
-    """A JVM that starts within the block carries the exporter; gives the address of its page."""
+    """JVMs started within the block run the exporter; yields the URL of its page."""
     file, port = folder / "exporter.yaml", free_port()
     file.write_text(config)
     before = dict(os.environ)

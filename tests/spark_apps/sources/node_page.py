@@ -1,4 +1,4 @@
-"""A page of node exporter 1.8: a machine with two disks, a RAID of them, and file systems that are none."""
+"""A page of node exporter 1.8: a host with two disks, a RAID of them, and pseudo file systems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ BOOTED_AT = 1_795_000_000
 
 
 def node_page(*, busy_seconds: float = 0, available_gib: float = 2, data_available_gib: float = 20) -> str:
-    """The page after so many more seconds, in which one of two processors was in use and one disk read 1 MiB/s."""
+    """The page so many seconds later; meanwhile one of two processors was busy and one disk read 1 MiB/s."""
     mib = busy_seconds * 2**20
     return f"""# HELP node_boot_time_seconds Node boot time, in unixtime.
 # TYPE node_boot_time_seconds gauge

@@ -1,7 +1,7 @@
-"""A Schema Registry for tests: a local HTTP server that answers as Confluent's does, or misbehaves, by its first path.
+"""A Schema Registry for tests: a local HTTP server that responds like Confluent's, or misbehaves, by its first path.
 
-Strict: reading only, known paths and parameters only, an error code for each thing that isn't there, at most MOST
-schemas a page, Avro's type left out.
+The server is strict: read-only, known paths and parameters only, an error code for each missing subject or path, at
+most MOST schemas per page, and no `schemaType` for Avro schemas (as in Confluent's API).
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class _Registry(BaseHTTPRequestHandler):
         self.server.asked[behaviour, what] += 1
         getattr(self, behaviour)(what, [unquote(part) for part in rest], dict(parse_qsl(url.query)))
 
-    def good(self, what: str, rest: list[str], told: dict[str, str]) -> None:
-        if what == "schemas" and not rest and set(told) <= {"offset", "limit"}:
-            first = int(told.get("offset", 0))
-            self._send(200, self.server.schemas[first : first + min(int(told.get("limit", MOST)), MOST)])
-        elif what == "config" and not rest and not told:
+    def good(self, what: str, rest: list[str], params: dict[str, str]) -> None:
+        if what == "schemas" and not rest and set(params) <= {"offset", "limit"}:
+            first = int(params.get("offset", 0))
+            self._send(200, self.server.schemas[first : first + min(int(params.get("limit", MOST)), MOST)])
+        elif what == "config" and not rest and not params:
             self._send(200, {"compatibilityLevel": "BACKWARD"})
-        elif what == "config" and len(rest) == 1 and not told:
+        elif what == "config" and len(rest) == 1 and not params:
             if rest[0] in LEVELS:
                 self._send(200, {"compatibilityLevel": LEVELS[rest[0]]})
             else:
@@ -63,45 +63,45 @@ class _Registry(BaseHTTPRequestHandler):
         else:
             self._fail(404, 404, "HTTP 404 Not Found")
 
-    def all_at_once(self, what: str, rest: list[str], told: dict[str, str]) -> None:
-        """An older one, that knows no pages."""
+    def all_at_once(self, what: str, rest: list[str], params: dict[str, str]) -> None:
+        """An older registry without pagination."""
         if what == "schemas":
             self._send(200, self.server.schemas)
         else:
-            self.good(what, rest, told)
+            self.good(what, rest, params)
 
-    def secured(self, what: str, rest: list[str], told: dict[str, str]) -> None:
+    def secured(self, what: str, rest: list[str], params: dict[str, str]) -> None:
         if self.headers["authorization"] == LOGIN:
-            self.good(what, rest, told)
+            self.good(what, rest, params)
         else:
             self._fail(401, 401, "Unauthorized")
 
-    def busy(self, what: str, rest: list[str], told: dict[str, str]) -> None:
-        """Every other request is one too many."""
+    def busy(self, what: str, rest: list[str], params: dict[str, str]) -> None:
+        """Every second request is throttled."""
         if sum(n for (behaviour, _), n in self.server.asked.items() if behaviour == "busy") % 2:
             self._fail(429, 429, "Too many requests", {"Retry-After": "0"})
         else:
-            self.good(what, rest, told)
+            self.good(what, rest, params)
 
     def throttled(self, *_: Any) -> None:
         self._fail(429, 429, "Too many requests", {"Retry-After": "0"})
 
-    def one_broken(self, what: str, rest: list[str], told: dict[str, str]) -> None:
+    def one_broken(self, what: str, rest: list[str], params: dict[str, str]) -> None:
         if rest == ["money"]:
             self._fail(500, 50001, "Error in the backend datastore")
         else:
-            self.good(what, rest, told)
+            self.good(what, rest, params)
 
-    def no_levels(self, what: str, rest: list[str], told: dict[str, str]) -> None:
+    def no_levels(self, what: str, rest: list[str], params: dict[str, str]) -> None:
         if what == "config":
             self._fail(403, 40301, "User is denied operation Read on Config")
         else:
-            self.good(what, rest, told)
+            self.good(what, rest, params)
 
-    def dies(self, what: str, rest: list[str], told: dict[str, str]) -> None:
-        """Gives the first page, then breaks off in the midst of an answer."""
-        if what == "config" or told.get("offset") == "0":
-            self.good(what, rest, told)
+    def dies(self, what: str, rest: list[str], params: dict[str, str]) -> None:
+        """Returns the first page, then closes the connection in the middle of a response."""
+        if what == "config" or params.get("offset") == "0":
+            self.good(what, rest, params)
         else:
             self.send_response(200)
             self.send_header("Content-Length", "100000")
@@ -109,11 +109,11 @@ class _Registry(BaseHTTPRequestHandler):
             self.wfile.write(b'[{"subject": "or')
             self.close_connection = True
 
-    def empty(self, what: str, rest: list[str], told: dict[str, str]) -> None:
+    def empty(self, what: str, rest: list[str], params: dict[str, str]) -> None:
         if what == "schemas":
             self._send(200, [])
         else:
-            self.good(what, rest, told)
+            self.good(what, rest, params)
 
     def page(self, *_: Any) -> None:
         self._send(200, "<html>Sign in</html>", text=True)
@@ -139,7 +139,7 @@ class _Registry(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
+        """Logs nothing."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -151,7 +151,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def registry(schemas: list[dict[str, Any]] = SCHEMAS) -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
-    """Its address, to which a behaviour is added as path, and how often what was asked."""
+    """URL of the registry, to which a behaviour is appended as path, and request counts by (behaviour, endpoint)."""
     server = _Server(("127.0.0.1", 0), _Registry)
     server.schemas, server.asked, server.over = schemas, Counter(), threading.Event()
     with answering(server):

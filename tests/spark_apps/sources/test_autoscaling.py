@@ -1,4 +1,4 @@
-"""The source scaling_activities against the strict AWS endpoint: what it reads, how far back, how it is refused."""
+"""The source scaling_activities against the strict AWS endpoint: rows, look-back, and refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def take_out(world: World, number: int, minutes_ago: float) -> str:
     return instance
 
 
-def test_what_began_in_the_hour_is_read_with_its_cause(endpoint: AwsEndpoint, world: World) -> None:
+def test_activities_of_the_hour_are_read_with_their_cause(endpoint: AwsEndpoint, world: World) -> None:
     (_, inside, just_now) = (take_out(world, n, ago) for n, ago in enumerate((20.1, 20, 1)))
     rows = {row["instance_id"]: row for row in read_place(ScalingActivities, HOME, **SPAN)}
     assert rows.keys() == {inside, just_now}
@@ -66,7 +66,7 @@ def test_pages_are_read_as_far_back_as_the_hour(endpoint: AwsEndpoint, world: Wo
     assert endpoint.calls["DescribeScalingActivities"] == 2
 
 
-def test_a_region_without_any_has_answered_and_a_refusal_is_a_gap(endpoint: AwsEndpoint) -> None:
+def test_a_region_without_activities_has_answered_and_a_refusal_is_a_gap(endpoint: AwsEndpoint) -> None:
     assert [(row["resource"], "activity_id" in row) for row in read_place(ScalingActivities, HOME, **SPAN)] == [
         (f"{HOME} scaling activities", False)
     ]

@@ -1,4 +1,4 @@
-"""Changelogs whose leader says nothing: the read ends."""
+"""Changelogs whose leader does not respond: the read ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_apps.sources.changelog_values import Chunk
 
 
 class _Lost:
-    """A consumer that tells of a lost connection each time that it is asked."""
+    """A consumer that reports a lost connection at each poll."""
 
     def assign(self, _: object) -> None: ...
 
@@ -21,7 +21,7 @@ class _Lost:
 
 
 @pytest.mark.timeout(10)
-def test_a_leader_that_is_lost_again_and_again_is_waited_for_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_a_leader_that_is_lost_repeatedly_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changelog_values, "STALLED_SECONDS", 0.2)
     read = changelog_values._fetch(cast(Consumer, _Lost()), "changelog", [Chunk(0, 0, 10, 0)])
     with pytest.raises(KafkaException) as raised:

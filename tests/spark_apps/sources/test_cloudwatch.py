@@ -1,4 +1,4 @@
-"""GetMetricData against the strict AWS endpoint: the right points by the fewest calls, and nothing lost in silence."""
+"""GetMetricData against the strict AWS endpoint: correct data points, the fewest calls, and a gap for each loss."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def cost(answer: list[dict[str, Any]]) -> tuple[int, int]:
     return next((row["calls"], row["metrics_asked"]) for row in answer if row["calls"] is not None)
 
 
-def test_points_are_those_of_the_world_and_start_at_their_periods(endpoint: AwsEndpoint, world: World) -> None:
+def test_data_points_are_those_of_the_world_and_start_at_their_periods(endpoint: AwsEndpoint, world: World) -> None:
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(4)], SPAN)
     for number in range(4):
         found = points(answer, volume_id(number))
@@ -73,15 +73,15 @@ def test_points_are_those_of_the_world_and_start_at_their_periods(endpoint: AwsE
     assert gaps(answer) == {} and cost(answer) == (1, 4) and endpoint.calls["GetMetricData"] == 1
 
 
-def test_a_metric_that_does_not_exist_answers_nothing_and_is_no_gap(endpoint: AwsEndpoint) -> None:
+def test_a_metric_that_does_not_exist_has_no_data_points_and_is_no_gap(endpoint: AwsEndpoint) -> None:
     answer = ask([series(volume_id(0), "BurstBalance", "Average"), series(volume_id(0), "VolumeReadOps")], SPAN)
     silent = [row for row in answer if row["metric"] == "BurstBalance"]
     assert [(row["at"], row["value"], row["gap"]) for row in silent] == [(None, None, None)]
     assert len(points(answer, volume_id(0), "VolumeReadOps")) == 60
 
 
-def test_a_series_that_spans_pages_is_whole(endpoint: AwsEndpoint, world: World) -> None:
-    span = Span(HOUR - timedelta(days=14), HOUR, 60)  # 20,160 points a series: the sixth is cut by the page
+def test_a_series_that_spans_pages_is_complete(endpoint: AwsEndpoint, world: World) -> None:
+    span = Span(HOUR - timedelta(days=14), HOUR, 60)  # 20,160 data points per series: the page ends within the sixth
     answer = ask(
         [series(volume_id(n % 4), name) for n in range(4) for name in ("VolumeReadOps", "VolumeWriteOps")], span
     )
@@ -94,14 +94,14 @@ def test_a_series_that_spans_pages_is_whole(endpoint: AwsEndpoint, world: World)
 
 
 @pytest.mark.parametrize("kind", ["partial", "internal_error"])
-def test_one_metric_that_failed_once_is_asked_again_alone(kind: str, endpoint: AwsEndpoint, world: World) -> None:
+def test_one_metric_that_failed_once_is_retried_alone(kind: str, endpoint: AwsEndpoint, world: World) -> None:
     endpoint.faults.inject(kind, resource=volume_id(1))
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(4)], SPAN)
     assert list(points(answer, volume_id(1)).values()) == truth(world, 1)
     assert gaps(answer) == {} and cost(answer) == (2, 5)
 
 
-def test_what_stays_partial_keeps_its_points_and_is_late(endpoint: AwsEndpoint, world: World) -> None:
+def test_partial_data_keeps_its_data_points_and_is_late(endpoint: AwsEndpoint, world: World) -> None:
     endpoint.faults.inject("partial", times=None, resource=volume_id(1))
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(4)], SPAN)
     assert list(points(answer, volume_id(1)).values()) == truth(world, 1)[:30]
@@ -118,7 +118,7 @@ def test_what_stays_partial_keeps_its_points_and_is_late(endpoint: AwsEndpoint, 
         ("forbidden", "access denied for AWS/EBS VolumeReadOps"),
     ],
 )
-def test_one_metric_that_is_refused_spoils_no_other(kind: str, sentence: str, endpoint: AwsEndpoint) -> None:
+def test_one_refused_metric_does_not_affect_others(kind: str, sentence: str, endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject(kind, times=None, resource=volume_id(1))
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(4)], SPAN)
     ((resource, gap),) = gaps(answer).items()
@@ -129,8 +129,13 @@ def test_one_metric_that_is_refused_spoils_no_other(kind: str, sentence: str, en
 @pytest.mark.parametrize(
     ("is_recent", "points", "calls", "seconds"),
     [
-        (True, 100, 41, 1.0),  # few points: 40 calls a second
-        (True, 37_500, 49, 48 * 37_500 / 144_000),  # 500 series of 75 minutes: of 180,000 points a second four fifths
+        (True, 100, 41, 1.0),  # few data points: 40 calls per second
+        (
+            True,
+            37_500,
+            49,
+            48 * 37_500 / 144_000,
+        ),  # 500 series of 75 minutes: four fifths of 180,000 data points per second
         (False, 37_500, 49, 48 * 37_500 / 72_000),
     ],
 )
@@ -155,13 +160,13 @@ def test_throttling_drops_no_batch(endpoint: AwsEndpoint, monkeypatch: pytest.Mo
     assert cost(answer) == (9, 4)
 
 
-def test_throttled_throughout_is_a_gap_for_each(endpoint: AwsEndpoint) -> None:
+def test_permanent_throttling_is_a_gap_per_series(endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject("throttle", times=None, action="GetMetricData")
     answer = ask([series(volume_id(n), "VolumeReadOps", batch=n) for n in range(4)], SPAN)
     assert len(gaps(answer)) == 5 and all("throttled GetMetricData" in gap for gap in gaps(answer).values())
 
 
-def test_a_refusal_for_good_is_not_asked_again_and_costs_the_other_region_nothing(
+def test_a_permanent_refusal_is_not_retried_and_does_not_affect_the_other_region(
     endpoint: AwsEndpoint, world: World, tmp_path: Path
 ) -> None:
     world.add_instance(ACCOUNT, "us-east-1", "i-0b", "m5.large")
@@ -175,7 +180,9 @@ def test_a_refusal_for_good_is_not_asked_again_and_costs_the_other_region_nothin
     assert len(points(answer, "vol-0b")) == 60 and endpoint.calls["GetMetricData"] <= cloudwatch.CALLS_AT_ONCE + 1
 
 
-def test_one_batch_that_always_fails_spoils_no_other(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_batch_that_always_fails_does_not_affect_others(
+    endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     action = ("monitoring", "GetMetricData")
     answers = HANDLERS[action]
 
@@ -192,23 +199,23 @@ def test_one_batch_that_always_fails_spoils_no_other(endpoint: AwsEndpoint, monk
     ]
 
 
-def test_what_fails_again_and_again_is_left_alone(endpoint: AwsEndpoint) -> None:
+def test_a_place_that_fails_repeatedly_is_no_longer_called(endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject("server_error", times=None, action="GetMetricData")
     answer = ask([series(volume_id(n % 4), "VolumeReadOps", batch=n) for n in range(40)], SPAN)
     assert len([row for row in answer if row["gap"]]) == 41
     assert endpoint.calls["GetMetricData"] <= 2 * (cloudwatch.FAILED_BATCHES + cloudwatch.CALLS_AT_ONCE)
 
 
-def test_what_an_answer_leaves_out_or_adds(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_unexpected_results_of_a_response(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     at = [SPAN.start.timestamp() + 60 * minute for minute in range(3)]
-    told = [
+    results = [
         {"Id": "q0", "Timestamps": at[::-1], "Values": [3.0, 2.0, 1.0]},
         {"Id": "q1"},
         {"Id": "q1", "StatusCode": "Complete", "Label": "again"},
         {"Id": "stranger", "Timestamps": at, "Values": [0.0] * 3},
         {},
     ]
-    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: {"MetricDataResults": told})
+    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: {"MetricDataResults": results})
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(3)], SPAN)
     assert points(answer, volume_id(0)) == {SPAN.start + timedelta(minutes=n): n + 1.0 for n in range(3)}
     assert points(answer, volume_id(1)) == {} and list(gaps(answer)) == [f"{ACCOUNT}/{REGION} {volume_id(2)}"]
@@ -216,35 +223,37 @@ def test_what_an_answer_leaves_out_or_adds(endpoint: AwsEndpoint, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "told",
+    "response",
     [
         {"MetricDataResults": [], "NextToken": "again"},
         {"MetricDataResults": [{"Id": "q0", "Timestamps": [1.0], "Values": [1.0, 2.0]}]},
         {},
     ],
 )
-def test_an_answer_that_is_none(told: dict[str, Any], endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: told)
+def test_an_unreadable_response(
+    response: dict[str, Any], endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HANDLERS, ("monitoring", "GetMetricData"), lambda *call: response)
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert "unreadable response" in str(gaps(answer)) and points(answer, volume_id(0)) == {}
 
 
 @pytest.mark.parametrize("kind", ["malformed", "reset", "server_error"])
-def test_an_answer_that_breaks_once_is_asked_again(kind: str, endpoint: AwsEndpoint) -> None:
+def test_a_response_that_breaks_once_is_retried(kind: str, endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject(kind, action="GetMetricData")
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert len(points(answer, volume_id(0))) == 60 and gaps(answer) == {}
 
 
 @pytest.mark.parametrize("kind", ["malformed", "reset", "server_error", "hang"])
-def test_an_answer_that_always_breaks_is_a_gap(kind: str, endpoint: AwsEndpoint) -> None:
+def test_a_response_that_always_breaks_is_a_gap(kind: str, endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject(kind, times=None, action="GetMetricData", seconds=3)
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert points(answer, volume_id(0)) == {}
     assert gaps(answer)[f"{ACCOUNT}/{REGION} {volume_id(0)}"].startswith("refused: ")
 
 
-def test_a_break_in_the_second_page_loses_no_series_that_was_whole(endpoint: AwsEndpoint) -> None:
+def test_a_break_in_the_second_page_loses_no_complete_series(endpoint: AwsEndpoint) -> None:
     span = Span(HOUR - timedelta(days=14), HOUR, 60)
     asked = [series(volume_id(n % 4), name) for n in range(4) for name in ("VolumeReadOps", "VolumeWriteOps")]
     endpoint.faults.inject("deny", times=None, after=1, action="GetMetricData")
@@ -284,7 +293,7 @@ def test_late_points_come_with_the_next_reading(world: World, tmp_path: Path, mo
     ("age", "period_seconds"),
     [(timedelta(hours=2), 60), (timedelta(days=14), 60), (timedelta(days=16), 300), (timedelta(days=70), 3600)],
 )
-def test_the_period_is_the_finest_that_is_kept(
+def test_the_period_is_the_shortest_that_cloudwatch_keeps(
     age: timedelta, period_seconds: int, endpoint: AwsEndpoint, world: World
 ) -> None:
     hour = HOUR - age
@@ -295,18 +304,18 @@ def test_the_period_is_the_finest_that_is_kept(
     assert len(found) == (span.end - span.start).total_seconds() / period_seconds
 
 
-def test_of_a_span_that_begins_too_early_the_rest_is_asked() -> None:
+def test_a_span_that_begins_too_early_is_read_from_the_retained_start() -> None:
     span = Span.of(HOUR - timedelta(days=470), HOUR - timedelta(days=440), NOW)
     assert NOW - timedelta(days=455) <= span.start <= NOW - timedelta(days=454, hours=22)
     assert (span.end, span.period_seconds) == (HOUR - timedelta(days=440), 3600)
 
 
-def test_what_is_older_than_cloudwatch_is_said_to_be_lost() -> None:
+def test_data_older_than_the_retention_of_cloudwatch_is_reported_as_lost() -> None:
     with pytest.raises(StreamwardenError, match="keeps no points older than 455 days"):
         Span.of(NOW - timedelta(days=456), NOW - timedelta(days=455, hours=23), NOW)
 
 
-def test_the_list_of_metrics_gives_dimensions_nobody_could_guess(endpoint: AwsEndpoint) -> None:
+def test_list_metrics_returns_dimensions_that_cannot_be_guessed(endpoint: AwsEndpoint) -> None:
     rows = read_place(CloudWatchMetrics, Place(ACCOUNT, REGION), namespace="CWAgent", names="disk_used_percent")
     assert len(rows) == 4 and {dict(row["dimensions"])["InstanceId"] for row in rows} == {INSTANCE}
     assert {name for row in rows for name, _ in row["dimensions"]} >= {"path", "device", "fstype"}

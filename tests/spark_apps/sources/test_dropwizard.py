@@ -1,4 +1,4 @@
-"""Dropwizard's servlet: names under any root, gauges that fail, answers that are none."""
+"""Dropwizard's servlet: names under any root, failing gauges, and invalid responses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_gauges_of_the_jvm_are_read_in_every_sample(agents: Agents) -> None:
     assert {(row["metric"], row["labels"]): row["value"] for row in rows} == {
         ("heap_used_bytes", "{}"): 9_000_000,
         ("heap_max_bytes", "{}"): None,  # -1
-        ("non_heap_used_bytes", "{}"): None,  # failed over there
+        ("non_heap_used_bytes", "{}"): None,  # the gauge failed in the application
         ("memory_pool_used_bytes", '{"pool": "G1-Old-Gen"}'): 700,
         ("memory_pool_used_after_gc_bytes", '{"pool": "G1-Old-Gen"}'): 500,
         ("direct_buffer_bytes", "{}"): 81920,
@@ -54,16 +54,16 @@ def test_gauges_of_the_jvm_are_read_in_every_sample(agents: Agents) -> None:
         ("gc_seconds_total", '{"collector": "G1-Young-Generation"}'): 0.25,
         ("gc_collections_total", '{"collector": "G1-Young-Generation"}'): 4,
     }
-    (started,) = {row["process_started_at"] for row in rows}  # of all samples: it is one process
+    (started,) = {row["process_started_at"] for row in rows}  # the same in all samples of one process
     assert min(row["at"] for row in rows) - started == timedelta(seconds=60)
 
 
 @pytest.mark.parametrize("root", ["jvm.memory.", "jvm.", "memory.", "billing.jvm.memory.", "driver.jvm."])
-def test_any_root_will_do(root: str) -> None:
+def test_any_root_path_is_accepted(root: str) -> None:
     assert list(readings_of({f"{root}heap.used": {"value": 5}})) == [("heap_used_bytes", {}, 5)]
 
 
-def test_what_only_looks_alike_is_left() -> None:
+def test_similar_names_are_ignored() -> None:
     assert not list(readings_of({"cache.memory.heap.used": {"value": 5}, "heap.used": {"value": 5}, "x": None}))
 
 
@@ -77,7 +77,7 @@ def test_what_only_looks_alike_is_left() -> None:
         ('{"gauges": {"jvm.attribute.uptime": {"value": 7}}}', "there is no JVM gauge"),
     ],
 )
-def test_pages_that_are_none(agents: Agents, page: str, reason: str) -> None:
+def test_invalid_pages(agents: Agents, page: str, reason: str) -> None:
     (row,) = ask(agents.serve(page))
     assert row["gap"].startswith(f"refused: {reason}")
 

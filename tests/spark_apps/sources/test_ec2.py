@@ -1,4 +1,4 @@
-"""The sources ec2_volumes and ec2_instances against the strict AWS endpoint: what they read, how they are refused."""
+"""The sources ec2_volumes and ec2_instances against the strict AWS endpoint: rows and refusals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def two_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(quick))
 
 
-def test_volumes_with_what_they_are_attached_to(endpoint: AwsEndpoint, world: World) -> None:
+def test_volumes_with_their_attachments(endpoint: AwsEndpoint, world: World) -> None:
     world.add_volume(ACCOUNT, REGION, "vol-0d", "gp2", 10, tags={"Name": "spare", "owner": "me"})
     rows = {row["volume_id"]: row for row in read_place(Ec2Volumes, HOME)}
     assert len(rows) == 4 and all(row.get("gap") is None for row in rows.values())
@@ -67,7 +67,7 @@ def test_volumes_with_what_they_are_attached_to(endpoint: AwsEndpoint, world: Wo
     assert dict(spare["tags"]) == {"Name": "spare", "owner": "me"} and spare["created_at"] <= NOW
 
 
-def test_instances_with_what_their_type_offers(endpoint: AwsEndpoint) -> None:
+def test_instances_with_the_limits_of_their_type(endpoint: AwsEndpoint) -> None:
     instance, types = read_place(Ec2Instances, HOME)
     assert instance["vcpus"] == 16 and instance["memory_bytes"] == 64 * 1024**3 and instance["nitro"] is True
     assert instance["ebs_baseline_iops"] == 18750
@@ -128,21 +128,23 @@ def test_credentials_of_another_account_are_not_taken(
 
 
 @pytest.mark.parametrize("kind", ["server_error", "reset", "malformed"])
-def test_where_sts_does_not_answer_the_config_is_believed(kind: Any, endpoint: AwsEndpoint, two_attempts: None) -> None:
+def test_without_a_response_of_sts_the_account_of_the_config_is_used(
+    kind: Any, endpoint: AwsEndpoint, two_attempts: None
+) -> None:
     endpoint.faults.inject(kind, times=None, action="GetCallerIdentity")
     assert len(read_place(Ec2Volumes, HOME)) == 3
     assert endpoint.calls["GetCallerIdentity"] <= 2
 
 
-def test_what_an_answer_leaves_out_is_null(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_missing_in_a_response_are_null(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [{"InstanceType": "m9.x"}, {"InstanceType": "m9.y"}]
     answers: dict[str, dict[str, Any]] = {
         "DescribeVolumes": {"Volumes": [{"VolumeId": "vol-0a", "Attachments": [{}], "Tags": [{}, {"Key": "a"}]}]},
         "DescribeInstances": {"Reservations": [{}, {"Instances": [{"InstanceId": "i-0a"}, *kinds]}]},
         "DescribeInstanceTypes": {"InstanceTypes": [{}, {"InstanceType": "m9.x", "EbsInfo": {}}]},
     }
-    for action, told in answers.items():
-        monkeypatch.setitem(HANDLERS, ("ec2", action), lambda *call, told=told: told)
+    for action, answer in answers.items():
+        monkeypatch.setitem(HANDLERS, ("ec2", action), lambda *call, answer=answer: answer)
     (volume,) = read_place(Ec2Volumes, HOME)
     nothing = ("volume_type", "size_gib", "iops", "throughput_mib_s", "state", "multi_attach", "created_at")
     assert volume["volume_id"] == "vol-0a" and [volume[name] for name in nothing] == [None] * 7
@@ -233,7 +235,7 @@ def test_a_page_that_fails_keeps_the_pages_before(endpoint: AwsEndpoint, world: 
     assert sum("volume_id" in row for row in rows) == 500 and len(gaps(rows)) == 1
 
 
-def test_throttling_is_ridden_out(endpoint: AwsEndpoint) -> None:
+def test_throttled_calls_are_retried(endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject("throttle", times=2, action="DescribeVolumes")
     assert len(read_place(Ec2Volumes, HOME)) == 3
     assert endpoint.calls["DescribeVolumes"] == 3

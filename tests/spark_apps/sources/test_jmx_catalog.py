@@ -1,4 +1,4 @@
-"""The catalogue: beans to metrics, and what isn't a number stays null."""
+"""The catalog: MBeans to metrics; values that are not numbers are null."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ POOLS = next(bean for bean in MBEANS if "hikari" in bean.pattern)
 TOPICS = next(bean for bean in MBEANS if "stream-topic-metrics" in bean.pattern)
 
 
-def test_every_reading_is_a_metric_and_every_metric_is_read() -> None:
+def test_readings_and_metrics_of_the_catalog_are_the_same() -> None:
     read = {reading.metric for bean in MBEANS for reading in bean.readings}
     read |= {series.reading.metric for series in NODE_SERIES} - {STARTED} | {RESIDENT, *CONTAINER.values()}
     assert read == set(METRICS)
 
 
-def test_units_stand_in_the_names_of_what_has_one() -> None:
+def test_metric_names_contain_their_units() -> None:
     for name, kind in METRICS.items():
         assert kind != "counter" or name.endswith("_total"), name
         assert kind != "percentile" or name.endswith("_ms"), name
@@ -85,7 +85,7 @@ def test_partitions_of_a_topic_are_added_up_and_an_unknown_one_makes_the_sum_unk
     assert read == {"a": 11, "b": None}
 
 
-def test_texts_become_labels_and_failed_attributes_are_null() -> None:
+def test_strings_become_labels_and_failed_attributes_are_null() -> None:
     found = {
         "kafka.streams:type=stream-metrics,client-id=a": {
             "application-id": "orders",
@@ -105,27 +105,27 @@ def test_texts_become_labels_and_failed_attributes_are_null() -> None:
     ]
 
 
-@pytest.mark.parametrize("number_of_it", [7, -1, None, "RUNNING"])
-def test_a_state_that_has_no_word_is_unknown(number_of_it: object) -> None:
-    found = {"kafka.streams:type=stream-metrics,client-id=a,process-id=p": {"client-state": number_of_it}}
+@pytest.mark.parametrize("number", [7, -1, None, "RUNNING"])
+def test_an_unknown_client_state_number_is_null(number: object) -> None:
+    found = {"kafka.streams:type=stream-metrics,client-id=a,process-id=p": {"client-state": number}}
     assert list(readings_of(STREAMS, found)) == [("streams_state", {}, None)]
 
 
-def test_an_endless_heap_has_no_maximum() -> None:
+def test_an_unlimited_heap_has_no_maximum() -> None:
     found = {"java.lang:type=Memory": {"HeapMemoryUsage": {"used": 5, "max": -1}, "NonHeapMemoryUsage": None}}
     read = {metric: value for metric, _, value in readings_of(MEMORY, found)}
     assert read == {"heap_used_bytes": 5, "heap_max_bytes": None, "non_heap_used_bytes": None}
 
 
-def test_stores_are_told_apart_by_task_not_by_thread() -> None:
+def test_stores_are_distinguished_by_task_not_by_thread() -> None:
     found = {
         "kafka.streams:type=stream-state-metrics,thread-id=t1,task-id=0_1,rocksdb-state-id=s": {"estimate-num-keys": 4}
     }
     assert list(readings_of(ROCKSDB, found)) == [("keys", {"store": "s", "task": "0_1", "kind": "key_value"}, 4.0)]
 
 
-def test_records_are_younger_than_now_where_a_clock_is_ahead_and_nodes_say_what_they_read() -> None:
-    """As a real application answers at level INFO; only a node that aggregates windows has figures of them."""
+def test_record_ages_are_negative_with_a_clock_ahead_and_nodes_expose_their_sources() -> None:
+    """A response of a real application at recording level INFO: only windowed aggregations expose window metrics."""
     thread = "thread-id=t1,task-id=1_0,processor-node-id"
     found = {
         f"kafka.streams:type=stream-processor-node-metrics,{thread}=sink": {
@@ -158,7 +158,7 @@ def test_records_are_younger_than_now_where_a_clock_is_ahead_and_nodes_say_what_
     assert list(readings_of(TOPICS, found)) == [("reads_topic", {"node": "in", "topic": "a"}, 1.0)]
 
 
-def test_what_threads_wait_for_is_added_up_over_producers_and_pools() -> None:
+def test_wait_times_of_threads_are_summed_over_producers_and_pools() -> None:
     nanoseconds = {"bufferpool-wait-time-ns-total": 2e9, "metadata-wait-time-ns-total": 5e8}
     producers = {f"kafka.producer:type=producer-metrics,client-id={n}-producer": nanoseconds for n in (1, 2)}
     assert list(readings_of(PRODUCERS, producers)) == [("producer_wait_seconds_total", {}, pytest.approx(5))]
@@ -169,7 +169,7 @@ def test_what_threads_wait_for_is_added_up_over_producers_and_pools() -> None:
     }  # fmt: skip
 
 
-def test_wide_beans_are_read_seldom() -> None:
+def test_mbeans_with_many_attributes_are_read_less_often() -> None:
     def topics(sample: int) -> list[str]:
         return [name for bean in beans_of("broker", sample, 3) for name in re.findall(r"name=(\w+)", bean.pattern)]
 
@@ -178,7 +178,7 @@ def test_wide_beans_are_read_seldom() -> None:
     assert "BytesInPerSec" in topics(2) and "Size" in topics(2)
 
 
-def test_a_client_is_known_by_its_id_and_its_user() -> None:
+def test_a_client_is_identified_by_client_id_and_user() -> None:
     found = {
         "kafka.server:type=Fetch": {"queue-size": 0.0},
         "kafka.server:type=Fetch,client-id=notebook": {"byte-rate": 5.0, "throttle-time": None},
@@ -190,7 +190,7 @@ def test_a_client_is_known_by_its_id_and_its_user() -> None:
     ]
 
 
-def test_clients_are_known_by_their_software_whatever_thread_serves_them() -> None:
+def test_client_software_is_summed_over_network_threads() -> None:
     name = "kafka.server:type=socket-server-metrics,clientSoftwareName={},clientSoftwareVersion={},listener=PUBLIC"
     java, unknown = name.format("apache-kafka-java", "3.2.0"), name.format("unknown", "unknown")
     found = {

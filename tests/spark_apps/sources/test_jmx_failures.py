@@ -1,4 +1,4 @@
-"""Every way a JVM's agent may fail, by every protocol over HTTP: a gap each, one plain sentence, others' rows whole."""
+"""Every failure of a JVM's agent, by every protocol over HTTP: one gap per failure, and complete rows of the others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def agents() -> Iterator[Agents]:
 
 
 @pytest.mark.parametrize("protocol", sorted({*PROTOCOLS, *ARCHIVES} - {"jmx_rmi"}))
-def test_each_failure_is_a_gap_and_the_others_stay(
+def test_each_failure_is_a_gap_and_the_other_rows_remain(
     agents: Agents, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     role = "app" if protocol == "dropwizard" else "broker"
@@ -75,7 +75,7 @@ def test_each_failure_is_a_gap_and_the_others_stay(
         assert sum(row["endpoint"] == url + name for row in rows) == 1
     assert any(row["endpoint"] == good + name and row["metric"] for row in rows)
     assert "wrong" not in str(rows) and "out of memory" not in str(rows)
-    assert len([path for path in agents.asked if path.startswith("/hangs")]) == 1  # isn't asked again
+    assert len([path for path in agents.asked if path.startswith("/hangs")]) == 1  # is not called again
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,7 @@ def test_each_failure_is_a_gap_and_the_others_stay(
         ("jolokia", "odd", "the response does not follow its protocol (OverflowError)"),
     ],
 )
-def test_who_answers_without_a_number_or_with_an_odd_one_has_not_answered(
-    agents: Agents, protocol: str, path: str, reason: str
-) -> None:
+def test_a_response_without_valid_numbers_is_no_response(agents: Agents, protocol: str, path: str, reason: str) -> None:
     good = agents.url("servlet" if protocol == "dropwizard" else "good")
     endpoint = {"cluster": "c", "role": "app" if protocol == "dropwizard" else "broker", "app": None} | {
         "protocol": protocol, "has_credentials": False, "timeout_seconds": 20}  # fmt: skip
@@ -104,7 +102,7 @@ def test_who_answers_without_a_number_or_with_an_odd_one_has_not_answered(
     assert any(row["endpoint"] == good and row["value"] is not None for row in rows)
 
 
-def test_a_clock_that_is_set_back_meanwhile_holds_nobody_up(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_is_set_back_meanwhile_delays_no_read(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_apps.sources.jmx.TASKS_BEGIN_SECONDS", 0.5)
     endpoint = {"cluster": "c", "role": "broker", "app": None, "protocol": "jolokia", "address": agents.url("good")}
     endpoints = [endpoint | {"match": None, "has_credentials": False, "timeout_seconds": 20}]
@@ -119,7 +117,7 @@ def test_a_clock_that_is_set_back_meanwhile_holds_nobody_up(agents: Agents, monk
     assert len({row["at"] for row in rows if row["metric"]}) == 2
 
 
-def test_labels_can_be_stored_whatever_a_client_calls_itself() -> None:
+def test_labels_can_be_stored_whatever_the_client_id() -> None:
     labels = {"client": "a\0b\ud800c\udc00", "emoji": "\U0001f600"}
     [(_, text, _)] = with_labels_as_json([("threads", labels, 1.0)])
     assert json.loads(text) == {"client": "a\ufffdb\ufffdc\ufffd", "emoji": "\U0001f600"}

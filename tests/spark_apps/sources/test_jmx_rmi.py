@@ -1,4 +1,4 @@
-"""JMX-RMI of a real broker with a password, and with TLS: the figures of Jolokia, and each failure a gap of its own."""
+"""JMX-RMI of a real broker with a password, and with TLS: the values of Jolokia, and one gap per failure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOVING |= {"request_handler_idle_ratio", "cleaner_last_run_seconds"}
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, str]]:
-    """A broker and its JMX-RMI port, by address."""
+    """A broker, and the address of its JMX-RMI port."""
     folder, port = tmp_path_factory.mktemp("rmi"), free_port()
     for name, text in {"access": "reader readonly\n", "password": "reader sesame\n"}.items():
         (folder / name).write_text(text)
@@ -79,7 +79,7 @@ def last_of(rows: list[dict[str, Any]], scheme: str) -> dict[tuple[str, str], fl
 
 
 @pytest.mark.slow
-def test_a_real_broker_says_the_same_as_by_jolokia(broker: tuple[Broker, str], ask: Any) -> None:
+def test_a_real_broker_exposes_the_same_values_as_over_jolokia(broker: tuple[Broker, str], ask: Any) -> None:
     running, address = broker
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
     admin.create_topics([NewTopic("t", 3)])["t"].result(20)
@@ -90,19 +90,19 @@ def test_a_real_broker_says_the_same_as_by_jolokia(broker: tuple[Broker, str], a
     by_rmi = {"protocol": "jmx_rmi", "url": address, "user": "reader", "password": "sesame"}
     rows = ask(by_rmi, {"url": running.jolokia_url})
     assert not any(row["gap"] for row in rows)
-    told, expected = last_of(rows, "rmi://"), last_of(rows, "http://")
-    assert told.keys() == expected.keys()
-    steady = [s for s in told if s[0] not in MOVING and "__cluster_metadata" not in s[1]]
-    assert {s: told[s] for s in steady} == {s: expected[s] for s in steady}
-    assert told["messages_in_total", '{"topic": "t"}'] == 500 and told["heap_used_bytes", "{}"] > 1e6
+    by_jmx_rmi, expected = last_of(rows, "rmi://"), last_of(rows, "http://")
+    assert by_jmx_rmi.keys() == expected.keys()
+    steady = [s for s in by_jmx_rmi if s[0] not in MOVING and "__cluster_metadata" not in s[1]]
+    assert {s: by_jmx_rmi[s] for s in steady} == {s: expected[s] for s in steady}
+    assert by_jmx_rmi["messages_in_total", '{"topic": "t"}'] == 500 and by_jmx_rmi["heap_used_bytes", "{}"] > 1e6
     starts = {row["process_started_at"] for row in rows}
     assert max(starts) - min(starts) < timedelta(seconds=2)
 
 
 @pytest.mark.slow
-def test_each_failure_is_a_gap_and_the_others_stay(broker: tuple[Broker, str], ask: Any) -> None:
+def test_each_failure_is_a_gap_and_the_other_rows_remain(broker: tuple[Broker, str], ask: Any) -> None:
     running, address = broker
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts connections and does not respond
         hangs = f"127.0.0.1:{silent.getsockname()[1]}"
         jvms: dict[str, dict[str, Any]] = {
             f"rmi://localhost:{address.split(':')[1]}/jmxrmi": {"user": "reader", "password": "wrong"},
@@ -128,7 +128,7 @@ def test_each_failure_is_a_gap_and_the_others_stay(broker: tuple[Broker, str], a
 @pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.parametrize("registry_too", [False, True])
-def test_tls_takes_a_truststore(
+def test_tls_with_a_truststore(
     tmp_path: Path, ask: Any, monkeypatch: pytest.MonkeyPatch, *, registry_too: bool
 ) -> None:
     port = free_port()
@@ -136,7 +136,7 @@ def test_tls_takes_a_truststore(
     (tmp_path / "Idle.java").write_text(
         "class Idle { public static void main(String[] a) throws Exception { Thread.sleep(60_000); } }"
     )
-    # Two ports, as one can't be both plain and TLS.
+    # Two ports, because one port cannot be both plaintext and TLS.
     settings = {"port": port, "rmi.port": free_port(), "host": "127.0.0.1", "authenticate": "false", "ssl": "true"}
     settings["registry.ssl"] = str(registry_too).lower()
     options = [f"-Dcom.sun.management.jmxremote.{name}={value}" for name, value in settings.items()]
@@ -173,7 +173,7 @@ def test_no_java_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert row["gap"] == "refused: JMX-RMI needs Java on the hosts of Spark's tasks"
 
 
-def test_java_that_fails_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_java_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jmx_rmi, "java", lambda: "false")
     (row,) = ask({"protocol": "jmx_rmi", "url": "127.0.0.1:9999"})
     assert row["gap"].startswith("refused: ")
@@ -182,6 +182,6 @@ def test_java_that_fails_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     "url", ["h:9999", "service:jmx:rmi:///jndi/rmi://h:9999/jmxrmi", "service:jmx:rmi://h:1/jndi/rmi://h:9999/jmxrmi"]
 )
-def test_an_address_may_be_written_as_java_does(url: str) -> None:
+def test_an_address_may_be_a_jmx_service_url(url: str) -> None:
     jvm = JmxEndpoint.model_validate({"role": "broker", "cluster": "c", "protocol": "jmx_rmi", "url": url})
     assert jvm.url == "rmi://h:9999/jmxrmi"

@@ -1,4 +1,4 @@
-"""The source jolokia against agents that misbehave: one gap each, one plain sentence, and nobody else's rows lost."""
+"""The source jolokia against agents that misbehave: one gap each, one plain sentence, and no rows of others lost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def gap_of(rows: list[dict[str, Any]], address: str) -> str | None:
     return gaps.pop() if gaps else None
 
 
-def test_a_good_agent_is_read_in_every_sample_and_what_it_lacks_spoils_nothing(agents: Agents) -> None:
+def test_a_good_agent_is_read_in_every_sample_despite_missing_mbeans(agents: Agents) -> None:
     rows = ask(agents.url("good"))
     assert gap_of(rows, agents.url("good")) is None
     assert agents.asked == ["/good", "/good"]  # one request per sample
@@ -74,7 +74,7 @@ def test_a_good_agent_is_read_in_every_sample_and_what_it_lacks_spoils_nothing(a
         ("short", "the response is not a Jolokia reply"),
     ],
 )
-def test_a_bad_agent_is_a_gap_and_the_others_stay(agents: Agents, agent: str, reason: str) -> None:
+def test_a_bad_agent_is_a_gap_and_the_other_rows_remain(agents: Agents, agent: str, reason: str) -> None:
     bad, good = agents.url(agent), agents.url("good")
     rows = ask(bad, good)
     assert (gap_of(rows, bad) or "").startswith(f"refused: {reason}")
@@ -82,7 +82,7 @@ def test_a_bad_agent_is_a_gap_and_the_others_stay(agents: Agents, agent: str, re
     assert gap_of(rows, good) is None and sum(row["endpoint"] == good for row in rows) > 5
 
 
-def test_values_that_make_no_sense_and_an_address_that_is_none(agents: Agents) -> None:
+def test_impossible_values_and_an_invalid_address(agents: Agents) -> None:
     rows = ask("http://", agents.url("strange"))
     assert gap_of(rows, "http://") == "refused: the address is not valid for its protocol"
     assert all(row["value"] is None for row in rows)
@@ -92,16 +92,16 @@ def test_agents_that_hang_cost_one_time_out_together(agents: Agents) -> None:
     started = time.monotonic()
     ask(*(f"{agents.url('hangs')}?{n}" for n in range(20)))
     assert time.monotonic() - started < 5  # 20 × 2 × 0.7 s one after the other
-    assert len(agents.asked) == 20  # one that hangs isn't asked again
+    assert len(agents.asked) == 20  # an agent that hangs is not called again
 
 
-def test_a_denied_bean_is_a_gap_beside_the_rows(agents: Agents) -> None:
+def test_a_denied_mbean_is_a_gap_in_addition_to_the_rows(agents: Agents) -> None:
     rows = ask(agents.url("denies"))
     assert "groups of MBeans were denied, such as java.lang:type=Memory" in (gap_of(rows, agents.url("denies")) or "")
     assert any(row["metric"] == "processors" for row in rows)
 
 
-def test_credentials_come_from_the_config_and_stand_in_no_row(
+def test_credentials_come_from_the_config_and_are_in_no_row(
     agents: Agents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = tmp_path / "streamwarden.yaml"
@@ -113,7 +113,7 @@ def test_credentials_come_from_the_config_and_stand_in_no_row(
     rows = ask(locked)
     assert gap_of(rows, locked) is None and any(row["metric"] == "processors" for row in rows)
     monkeypatch.setenv("JMX_PASSWORD", "wrong")
-    config.write_text(config.read_text() + "\n")  # else the loaded config is reused
+    config.write_text(config.read_text() + "\n")  # otherwise the loaded config is reused
     rows += ask(locked)
     assert (gap_of(rows, locked) or "").startswith("refused: HTTP 401")
     config.write_text("kafka: []\n# none\n")
@@ -123,7 +123,7 @@ def test_credentials_come_from_the_config_and_stand_in_no_row(
 
 
 @pytest.mark.parametrize("age", [timedelta(hours=2), timedelta(days=2), -HOUR])
-def test_other_hours_can_not_be_known(agents: Agents, age: timedelta) -> None:
+def test_other_hours_are_missing(agents: Agents, age: timedelta) -> None:
     rows = ask(agents.url("good"), hour=present_hour() - age)
     assert (gap_of(rows, agents.url("good")) or "").startswith("missing: a JVM only knows the present")
     assert len(rows) == 1 and agents.asked == []

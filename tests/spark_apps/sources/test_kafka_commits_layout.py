@@ -1,4 +1,4 @@
-"""Records of `__consumer_offsets`, every layout, decoded from bytes; none of them may spoil its neighbours."""
+"""Records of `__consumer_offsets` in every layout, decoded from bytes; an invalid record does not affect others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_record_seen_on_kafka_4_3() -> None:
     assert row["committed_at"] == datetime(2026, 11, 21, 5, 19, 55, 347000, UTC)
 
 
-def test_group_metadata_of_all_protocols_and_what_was_removed() -> None:
+def test_group_metadata_of_all_protocols_and_tombstones() -> None:
     keys = [group_key("g"), group_key("new", 3), group_key("app", 17), commit_key("g", "t", 1), group_key("g")]
     newer, streams = "0000000000020100083e9a8651c9cf7b7a", "00000000000253a07a3f94b8383c0200040000000001190200"
     values = [group_value(17), bytes.fromhex(newer), bytes.fromhex(streams), None, None]
@@ -75,8 +75,8 @@ def test_members_of_a_group_of_every_version(version: int) -> None:
     assert (cut["generation"], cut["members"]) == (5, None)
 
 
-def test_an_assignment_that_cannot_be_read_is_none() -> None:
-    """Of workers of another protocol, or of an assignor of somebody's own."""
+def test_an_unreadable_assignment_is_none() -> None:
+    """Assignments of Connect workers, say, or of a custom assignor."""
     member = {"member_id": "m", "client_id": "c", "host": "/h", "poll_interval_ms": 3, "session_timeout_ms": 9}
     value = group_value(5, 3, [member | {"assignment": {"orders": [0]}}])
     others = group_value(5, 3, [member | {"assignment": {"orders": [0]}}], "connect")
@@ -100,7 +100,9 @@ def test_an_assignment_that_cannot_be_read_is_none() -> None:
         (b"\x00\x01\x00\x02\xff\xfe\x00\x01t\x00\x00\x00\x00", commit_value(3, 1, AT_MS)),
     ],
 )
-def test_unknown_and_broken_records_have_no_kind_and_spoil_nothing(key: bytes | None, value: bytes | None) -> None:
+def test_unknown_and_broken_records_have_no_kind_and_do_not_affect_others(
+    key: bytes | None, value: bytes | None
+) -> None:
     good = (commit_key("good", "t", 0), commit_value(3, 41, AT_MS))
     rows = decode([good[0], key, good[0]], [good[1], value, good[1]]).to_pylist()
     assert [row["kind"] for row in rows] == ["commit", None, "commit"]
@@ -108,10 +110,10 @@ def test_unknown_and_broken_records_have_no_kind_and_spoil_nothing(key: bytes | 
 
 
 @pytest.mark.parametrize("at_ms", [-1, -(2**63), 253_402_300_800_000, 2**63 - 1])
-def test_a_commit_time_that_is_none_is_null_and_spoils_nothing(at_ms: int) -> None:
+def test_an_invalid_commit_time_is_null_and_does_not_affect_others(at_ms: int) -> None:
     values = [commit_value(3, 7, at_ms), commit_value(3, 8, AT_MS)]
     table = decode([commit_key("g", "t", 0)] * 2, values)
-    times = table["committed_at"].cast(pa.timestamp("us", "UTC")).to_pylist()  # as Spark has it
+    times = table["committed_at"].cast(pa.timestamp("us", "UTC")).to_pylist()  # the range of Spark
     assert (table["committed_offset"].to_pylist(), times) == ([7, 8], [None, AT])
 
 
@@ -119,7 +121,7 @@ def test_nothing_to_decode() -> None:
     assert decode([], []).num_rows == 0
 
 
-def test_keys_are_decoded_once_and_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decoded_keys_are_cached_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kafka_commits, "_KEYS_KEPT", 3)
     known = KnownKeys()
     seen = []

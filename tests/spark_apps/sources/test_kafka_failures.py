@@ -1,4 +1,4 @@
-"""The Kafka sources on three brokers of which one dies: what still has a leader stays whole, the rest is a gap each."""
+"""The Kafka sources on three brokers of which one dies: partitions with a leader are complete, others are gaps."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ STARTED = datetime.now(UTC)
 COMMITS = 60_000
 LOG_PARTITIONS = 8
 SPOILT = log_partition("h", LOG_PARTITIONS)
-"""Records of unknown versions are written to it by hand: a coordinator that has to load them knows no group of it."""
+"""Gets records of unknown versions, written by hand: a coordinator that loads them knows none of its groups."""
 COMMITTED = {GROUP: {("wide", 0): 4, ("wide", 2): 99, ("narrow", 1): 1}} | {
     next(n for n in map("idle {}".format, range(1000)) if log_partition(n, LOG_PARTITIONS) == p): {("wide", 5): 7}
     for p in range(LOG_PARTITIONS)
     if p != SPOILT
 }
-"""By group: one of each coordinator, and GROUP."""
+"""Groups by name: one per coordinator, and GROUP."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """Three brokers, and how to read them."""
+    """Three brokers, and methods that read them."""
 
     cluster: Cluster
     spark: SparkSession
     whole: list[Row]
-    """What the cluster told of its topics and brokers when all lived."""
+    """Topics and brokers that the cluster returned while all brokers were up."""
     dead: list[Broker] = field(default_factory=list)
 
     def kill(self, victim: Broker) -> None:
@@ -91,7 +91,7 @@ class Fleet:
 
 @pytest.fixture(scope="module")
 def fleet(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """Topics `wide` (a replica everywhere) and `narrow` (one replica), and a group that knows a part of both."""
+    """Topics `wide` (replicas on all brokers) and `narrow` (one replica), and a group that knows some partitions."""
     with Cluster(tmp_path_factory.mktemp("trio"), size=3) as cluster, pytest.MonkeyPatch.context() as patch:
         file = tmp_path_factory.mktemp("config") / "streamwarden.yaml"
         file.write_text(yaml.safe_dump({"kafka": [{"name": "trio", "bootstrap_servers": cluster.bootstrap_servers}]}))
@@ -116,7 +116,7 @@ def _fill(servers: str) -> None:
 
 
 def committed(rows: list[Row]) -> dict[str, dict[tuple[str, int], int] | str]:
-    """Committed offsets by group and place, of the groups that the fixture made; or their gap."""
+    """Committed offsets by group and partition, of the groups of the fixture; or their gap."""
     found: dict[str, dict[tuple[str, int], int] | str] = {}
     for row in rows:
         if row.kind == "committed" and row.gap:
@@ -151,11 +151,11 @@ def test_records_of_unknown_versions_are_counted_and_skipped(fleet: Fleet) -> No
     }
 
 
-def test_a_leader_that_dies_during_the_read_costs_no_commit_and_doubles_none(
+def test_a_leader_that_dies_during_the_read_neither_loses_nor_repeats_a_commit(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for setting, small in {"queued.min.messages": 1000, "fetch.message.max.bytes": 2**20}.items():
-        monkeypatch.setitem(kafka_commits._READ_FAST, setting, small)  # not all of it fetched ahead
+        monkeypatch.setitem(kafka_commits._READ_FAST, setting, small)  # not prefetched completely
     names = map("reader of much {}".format, range(20))
     group, where = next((n, p) for n in names if (p := log_partition(n, LOG_PARTITIONS)) != SPOILT)
     write_commits(
@@ -183,10 +183,10 @@ def test_a_leader_that_dies_during_the_read_costs_no_commit_and_doubles_none(
     assert gaps == []
     assert offsets == list(range(COMMITS))
     assert others is not None
-    assert committed(others.result()) == COMMITTED  # its groups have a new coordinator before patience ends
+    assert committed(others.result()) == COMMITTED  # its groups have a new coordinator before the time-out
 
 
-def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_each(fleet: Fleet) -> None:
+def test_with_a_dead_broker_partitions_with_a_leader_are_complete_and_others_are_gaps(fleet: Fleet) -> None:
     started = time.monotonic()
     offsets = fleet.read(KafkaOffsets)
     assert time.monotonic() - started < 40
@@ -217,7 +217,9 @@ def test_without_a_broker_what_has_a_leader_is_whole_and_what_has_none_a_gap_eac
     assert sized == {key for key in replicas if key[0] != down and key[1] in ("wide", "narrow")}
 
 
-def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, module_warehouse: sa.Engine) -> None:
+def test_a_dead_broker_is_reported_with_its_offline_and_under_replicated_partitions(
+    fleet: Fleet, module_warehouse: sa.Engine
+) -> None:
     if not fleet.dead:  # this test by itself
         fleet.kill(fleet.leader("narrow", 0))
         time.sleep(15)
@@ -240,9 +242,9 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
         detectors = load_detectors()
         for name in ("broker_down", "partitions_leaderless", "partitions_under_replicated"):
             detector = detectors[name]
-            told = findings(connection, detector, HOUR, Config(), detector.params_in_force(Config()))
-            found |= {f"{name} {finding.resource.key}": finding for finding in told}
-            store_findings(connection, told, HOUR, HOUR)
+            of_detector = findings(connection, detector, HOUR, Config(), detector.params_in_force(Config()))
+            found |= {f"{name} {finding.resource.key}": finding for finding in of_detector}
+            store_findings(connection, of_detector, HOUR, HOUR)
         causes = {(c.effect, c.cause) for c in weigh(connection, detectors, HOUR) if c.is_accepted}
         transaction.rollback()
     (dead,) = (broker.node_id for broker in fleet.dead)
@@ -250,13 +252,13 @@ def test_a_broker_that_died_is_told_with_what_it_leaves_behind(fleet: Fleet, mod
     assert {f.reason for name, f in found.items() if name.startswith("broker_down")} == {"listed"}
     assert (down.reason, down.metrics["leaderless_partitions"], len(down.affected)) == ("down", 2, 2)
     lost = found["partitions_leaderless cluster:trio"]
-    lacking = found[f"partitions_under_replicated broker:trio/{dead}"]
-    assert (lost.reason, lacking.reason) == ("leaderless", "missing")
-    assert causes == {(effect.fingerprint, down.fingerprint) for effect in (lost, lacking)}
+    under_replicated = found[f"partitions_under_replicated broker:trio/{dead}"]
+    assert (lost.reason, under_replicated.reason) == ("leaderless", "missing")
+    assert causes == {(effect.fingerprint, down.fingerprint) for effect in (lost, under_replicated)}
 
 
-def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet) -> None:
-    """With one of three controllers left there are no elections: the dead stay leaders."""
+def test_partitions_of_a_dead_leader_are_gaps_within_the_time_limit(fleet: Fleet) -> None:
+    """With one of three controllers left there is no quorum and no election: dead brokers stay leaders."""
     if not fleet.dead:  # this test by itself
         fleet.kill(fleet.leader("wide", 0))
         while not {fleet.read_leaders().get(("wide", p)) for p in range(6)}.isdisjoint({fleet.dead[0].node_id, None}):
@@ -267,11 +269,13 @@ def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet
     started = time.monotonic()
     dirs = fleet.read(KafkaLogDirs)
     assert time.monotonic() - started < 30
-    told = {row.resource for row in dirs if row.gap and row.resource != "trio reassignments"}  # the controllers' quorum
+    missing = {
+        row.resource for row in dirs if row.gap and row.resource != "trio reassignments"
+    }  # the controllers' quorum
     answered = {row.broker for row in dirs if row.kind == "log_dir"}
     silent = {broker.node_id for broker in fleet.cluster.brokers} - answered
     assert silent >= {broker.node_id for broker in fleet.dead}  # the last, without a quorum, may refuse as well
-    assert "trio log dirs" in told or told == {f"trio broker {broker} log dirs" for broker in silent}
+    assert "trio log dirs" in missing or missing == {f"trio broker {broker} log dirs" for broker in silent}
     started = time.monotonic()
     everything = fleet.read(KafkaOffsets)
     rows = [row for row in everything if row.kind == "log" and row.topic and row.topic != TOPIC]
@@ -281,7 +285,7 @@ def test_a_leader_that_nobody_replaces_costs_its_partitions_in_time(fleet: Fleet
     lost = {(row.topic, row.partition): row.gap for row in rows if row.gap}
     assert set(lost) >= {key for key, leader in leaders.items() if leader == victim.node_id}
     known = committed(everything)
-    assert "trio groups" in known  # nobody else knows the groups of the dead coordinators, not even by name
+    assert "trio groups" in known  # only the dead coordinators know the names of their groups
     answered = {group: offsets for group, offsets in known.items() if isinstance(offsets, dict)}
     assert answered
     assert answered == {group: COMMITTED[group] for group in answered}

@@ -1,4 +1,4 @@
-"""A real move between three brokers, with a throttle that stays behind, through the source, the app and the rule."""
+"""A real reassignment between three brokers, with a leftover throttle, through source, app, and detector."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def trio(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Itera
 
 
 @pytest.fixture
-def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> Iterator[Callable[..., Finding]]:
-    """Gathers now, as of so many hours before the judged one; returns what the rule says of the judged one."""
+def finding_after(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> Iterator[Callable[..., Finding]]:
+    """Gathers now, as of so many hours before the evaluated hour; returns the finding of the evaluated hour."""
     detector = load_detectors()["reassignment_impact"]
     with module_warehouse.connect() as connection, connection.begin() as transaction:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
@@ -67,9 +67,9 @@ def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> I
         def gather(*hours_before: int) -> Finding:
             sources = {}
             for source in (KafkaTopics, KafkaLogDirs):
-                told = [row.asDict(recursive=True) for row in read_clusters(spark, source, ["trio"]).collect()]
-                assert not [row["gap"] for row in told if row["gap"]]
-                sources[source.name()] = rows_frame(spark, told, source({}).schema())
+                rows = [row.asDict(recursive=True) for row in read_clusters(spark, source, ["trio"]).collect()]
+                assert not [row["gap"] for row in rows if row["gap"]]
+                sources[source.name()] = rows_frame(spark, rows, source({}).schema())
             for unasked in (KafkaGroups, KafkaOffsets):
                 sources[unasked.name()] = rows_frame(spark, [], unasked({}).schema())
             for table, frame in {
@@ -90,7 +90,7 @@ def judged(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engine) -> I
 
 
 def throttle(trio: Cluster, bytes_per_second: int) -> None:
-    """As kafka-reassign-partitions.sh --throttle does."""
+    """Sets the configs of kafka-reassign-partitions.sh --throttle."""
     admin = AdminClient({"bootstrap.servers": trio.bootstrap_servers})
     wanted = {("TOPIC", "moved"): dict(zip(REPLICAS, ("0:1", "0:3"), strict=True))}
     wanted |= {("BROKER", str(b.node_id)): dict.fromkeys(RATES, str(bytes_per_second)) for b in trio.brokers}
@@ -105,18 +105,18 @@ def throttle(trio: Cluster, bytes_per_second: int) -> None:
 
 
 @pytest.mark.rare
-def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Callable[..., Finding]) -> None:
+def test_a_reassignment_and_its_leftover_throttle(trio: Cluster, finding_after: Callable[..., Finding]) -> None:
     throttle(trio, MIB)
     client = KafkaAdminClient(bootstrap_servers=trio.bootstrap_servers.split(","))
     with client:
         client.alter_partition_reassignments({TopicPartition("moved", 0): [3]})
         time.sleep(2)
-        earlier = judged(0, 2).metrics["left_bytes"]
-        moving, deadline = judged(0), time.monotonic() + 30
+        earlier = finding_after(0, 2).metrics["left_bytes"]
+        moving, deadline = finding_after(0), time.monotonic() + 30
         while moving.metrics["left_bytes"] >= earlier and time.monotonic() < deadline:
             time.sleep(1)
-            moving = judged(0)
-        assert (moving.reason, moving.metrics["silent_brokers"]) == ("unseen", 2)  # no JVM was asked
+            moving = finding_after(0)
+        assert (moving.reason, moving.metrics["silent_brokers"]) == ("unseen", 2)  # no JVM was read
         assert moving.metrics["throttle_bytes_per_second"] == MIB
         assert 0 < moving.metrics["left_bytes"] < earlier < 20 * MIB
 
@@ -124,7 +124,7 @@ def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Ca
         deadline = time.monotonic() + 30
         while client.list_partition_reassignments() and time.monotonic() < deadline:
             time.sleep(0.5)
-    left = judged(0, 1, 2)
+    left = finding_after(0, 1, 2)
     assert (left.reason, left.metrics["throttle_bytes_per_second"]) == ("left_behind", 100 * MIB)
 
     for command in (one for line in left.commands for one in line.split(";") if one.strip()):
@@ -134,4 +134,4 @@ def test_a_move_and_the_throttle_that_it_leaves_behind(trio: Cluster, judged: Ca
         done = subprocess.run(run, capture_output=True, text=True, timeout=60)
         assert "Completed updating config" in done.stdout, done.stdout + done.stderr
     time.sleep(1)
-    assert judged(0, 1, 2).reason == "none"
+    assert finding_after(0, 1, 2).reason == "none"

@@ -1,4 +1,4 @@
-"""librdkafka's properties as kafka-python's settings: all that say how to log in, or none."""
+"""librdkafka's properties as kafka-python's settings: all that concern authentication, or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_user_and_password() -> None:
         "sasl.mechanisms": "SCRAM-SHA-512",
         "sasl.username": "reader",
         "sasl.password": "secret",
-        "socket.keepalive.enable": "true",  # only tunes
+        "socket.keepalive.enable": "true",  # tuning only
     }
     settings = client_config("a:9092,b:9092", properties)
     assert settings["bootstrap_servers"] == ["a:9092", "b:9092"]
@@ -32,7 +32,7 @@ def test_user_and_password() -> None:
         ({"enable.ssl.certificate.verification": "false"}, False, ssl.CERT_NONE),
     ],
 )
-def test_what_is_checked_of_a_certificate(properties: dict[str, str], checks_host: bool, verifies: int) -> None:
+def test_certificate_checks(properties: dict[str, str], checks_host: bool, verifies: int) -> None:
     context = client_config("a:9093", {"security.protocol": "SSL"} | properties)["ssl_context"]
     assert (context.check_hostname, context.verify_mode) == (checks_host, verifies)
 
@@ -45,6 +45,6 @@ def test_what_is_checked_of_a_certificate(properties: dict[str, str], checks_hos
         ({"security.protocol": "SSL", "ssl.keystore.location": "/a.p12"}, "ssl.keystore.location"),
     ],
 )
-def test_what_it_cannot_take_is_named(properties: dict[str, str], named: str) -> None:
+def test_unsupported_properties_are_named(properties: dict[str, str], named: str) -> None:
     with pytest.raises(UnknownWay, match=named):
         client_config("a:9093", properties)

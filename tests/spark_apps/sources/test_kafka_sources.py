@@ -1,4 +1,4 @@
-"""The Kafka sources on a real broker with TLS, SASL and ACLs: complete rows, and one gap for each way to fail."""
+"""The Kafka sources on a real broker with TLS, SASL, and ACLs: complete rows, and one gap per kind of failure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.spark_apps.offsets_log import Commit, commit, commit_key, commit_valu
 
 pytestmark = pytest.mark.slow
 BEFORE = start_of_hour(datetime.now(UTC)) - timedelta(hours=30)
-"""An hour of the day before yesterday, whose commits are written by hand."""
+"""An hour of the day before yesterday; its commits are written by hand."""
 BILLING = 'bill"ing ü'
 Read = Callable[..., list[Row]]
 
@@ -144,9 +144,9 @@ def gaps(rows: list[Row]) -> dict[str, str]:
 
 
 def test_topics(read: Read) -> None:
-    told = read(KafkaTopics, "watched")
-    assert [(row.broker, row.host, row.rack) for row in told if row.broker] == [(1, "127.0.0.1", "eu-central-1a")]
-    rows = {row.topic: row for row in told}
+    read_rows = read(KafkaTopics, "watched")
+    assert [(row.broker, row.host, row.rack) for row in read_rows if row.broker] == [(1, "127.0.0.1", "eu-central-1a")]
+    rows = {row.topic: row for row in read_rows}
     orders = rows["orders"]
     assert [(p.partition, p.leader, p.replicas, p.isr) for p in orders.partitions] == [
         (i, 1, [1], [1]) for i in range(3)
@@ -228,7 +228,7 @@ class App {
 
 
 def test_a_group_of_kafka_streams_own_protocol(read: Read, broker: SecuredBroker, tmp_path: Path) -> None:
-    """confluent-kafka lists none of these."""
+    """confluent-kafka does not list such groups."""
     (tmp_path / "App.java").write_text(STREAMS_APP)
     command = [java(), *JVM_OPTIONS, "-cp", classpath(STREAMS), "App.java", broker.bootstrap_servers]
     seen: list[Row] = []
@@ -251,15 +251,17 @@ def test_offsets_of_the_present_hour(read: Read) -> None:
     committed = {(r.group_id, r.topic, r.partition): r.committed_offset for r in rows if r.kind == "committed"}
     assert committed[(BILLING, "orders", 0)] == 40
     assert committed[("beyond", "orders", 1)] == 100_000
-    assert not [key for key in committed if key[:2] == ("beyond", "orders") and key[2] != 1]  # committed on one only
+    assert not [
+        key for key in committed if key[:2] == ("beyond", "orders") and key[2] != 1
+    ]  # commits on one partition only
     logs = {(r.topic, r.partition): r for r in rows if r.kind == "log"}
     orders = logs["orders", 0]
     assert (orders.log_start_offset, orders.log_end_offset, orders.last_stable_offset) == (0, 100, 100)
-    assert orders.offset_at_from == orders.recent_offset == orders.offset_at_to == 100  # nothing came in this hour
+    assert orders.offset_at_from == orders.recent_offset == orders.offset_at_to == 100  # no records in this hour
     assert not gaps(rows)
 
 
-def test_no_transaction_is_open_where_records_come_in_meanwhile(read: Read, broker: SecuredBroker) -> None:
+def test_records_that_arrive_meanwhile_are_not_an_open_transaction(read: Read, broker: SecuredBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_topics([NewTopic("busy", 4, 1)])["busy"].result()
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
@@ -282,28 +284,30 @@ def test_no_transaction_is_open_where_records_come_in_meanwhile(read: Read, brok
     admin.delete_topics(["busy"])["busy"].result()
     rounds = [[row for row in rows if row.topic == "busy" and row.kind == "log"] for rows in answers]
     ends = [sum(row.log_end_offset for row in rows) for rows in rounds]
-    assert 0 < ends[0] < ends[1] < ends[2]  # it was busy
+    assert 0 < ends[0] < ends[1] < ends[2]  # records arrived
     assert [row for rows in rounds for row in rows if row.last_stable_offset != row.log_end_offset] == []
 
 
 def test_offsets_by_time_of_a_past_hour(read: Read) -> None:
     logs = {(r.topic, r.partition): r for r in read(KafkaOffsets, "watched", hour=BEFORE) if r.kind == "log"}
-    # One record every 12 s, over three partitions: one every 36 s in each, the last at 59 min 48 s.
+    # One record every 12 s over three partitions: one every 36 s in each, the last at 59 min 48 s.
     assert logs["orders", 0].offset_at_from == 0
     assert logs["orders", 0].recent_offset == 99  # 98 * 36 s = 58:48, 99 * 36 s = 59:24
     assert logs["orders", 0].offset_at_to == 100
     assert logs["orders", 0].as_of.replace(tzinfo=UTC) == BEFORE + HOUR
 
 
-def test_what_the_hour_before_tells_is_not_asked(read: Read, warehouse: sa.Engine, warehouse_url: str) -> None:
+def test_offsets_known_from_the_previous_hour_are_not_requested(
+    read: Read, warehouse: sa.Engine, warehouse_url: str
+) -> None:
     begin = present_hour()
     soon = begin - timedelta(minutes=1)
     known = [
-        # Ended where it ends now: nothing came in since, but a transaction that was open then may be over.
+        # Same end offset as now: no records since, but a transaction that was open then may have ended.
         {"partition": 0, "end": 100, "last": 7, "stable": 40, "at": begin},
-        # It has got records: its own ends are asked for.
+        # Records were appended: its offsets are read from the broker.
         {"partition": 1, "end": 50, "last": 9, "stable": 50, "at": begin},
-        # It was longer: somebody made the topic anew.
+        # Its stored end offset is higher: the topic was recreated.
         {"partition": 2, "end": 3000, "last": 1000, "stable": 3000, "at": begin},
     ]
     insert = sa.text("""
@@ -315,17 +319,17 @@ def test_what_the_hour_before_tells_is_not_asked(read: Read, warehouse: sa.Engin
     ensure_day(warehouse, soon.date())
     with warehouse.begin() as connection:
         connection.execute(insert, [row | {"hour": begin - HOUR} for row in known])
-    told = _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))
+    offsets = _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))
     asked = _orders(read(KafkaOffsets, "watched"))
-    assert told == asked | {0: (0, 100, 100, 7, 100, 100), 1: (0, 100, 100, 9, 100, 100)}
+    assert offsets == asked | {0: (0, 100, 100, 7, 100, 100), 1: (0, 100, 100, 9, 100, 100)}
     assert asked == dict.fromkeys(range(3), (0, 100, 100, 100, 100, 100))
-    with warehouse.begin() as connection:  # read before that hour was over: where it ended then nobody knew
+    with warehouse.begin() as connection:  # read before that hour was over, when its end offset was not final
         connection.execute(insert, [known[1] | {"hour": begin - HOUR, "at": soon}])
     assert _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))[1] == asked[1]
 
 
 def _orders(rows: list[Row]) -> dict[int, tuple[int, ...]]:
-    """By partition of `orders`: start, end, last stable offset, ends at the hour's begin, a minute ago, now."""
+    """Partition of `orders` → log start, log end, last stable offset; ends at the hour's start, a minute ago, now."""
     of_log = attrgetter(
         "log_start_offset", "log_end_offset", "last_stable_offset", "offset_at_from", "recent_offset", "offset_at_to"
     )
@@ -335,7 +339,7 @@ def _orders(rows: list[Row]) -> dict[int, tuple[int, ...]]:
 
 def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: SecuredBroker) -> None:
     at = BEFORE + timedelta(minutes=10)
-    # In a log partition of its own, as offsets are found by time: behind newer records it wouldn't be.
+    # On a partition of its own: offsets are found by time, so newer records must not come first.
     taken = {log_partition(group, 8) for group in (BILLING, "beyond", "alive", "streaming")}
     group = next(name for name in map("long ago {}".format, range(100)) if log_partition(name, 8) not in taken)
     write_commits(broker.bootstrap_servers, [Commit(group, "orders", i, 7 + i, at) for i in range(3)])
@@ -350,7 +354,7 @@ def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: SecuredBroke
     assert sum(row.records_read for row in now if row.kind == "read") >= 3
 
 
-def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_spoil_nothing(read: Read) -> None:
+def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_do_not_affect_others(read: Read) -> None:
     for source in (KafkaTopics, KafkaGroups, KafkaLogDirs, KafkaOffsets, KafkaCommits):
         started = time.monotonic()
         rows = read(source, "dead", "watched", "wrong")
@@ -363,7 +367,7 @@ def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_spoil_no
         assert [row for row in rows if row.cluster == "watched" and not row.gap]
 
 
-def test_missing_rights_are_gaps(read: Read) -> None:
+def test_missing_acls_are_gaps(read: Read) -> None:
     commits = read(KafkaCommits, "blind")
     assert "Read on __consumer_offsets" in gaps(commits)["blind"]
     topics = read(KafkaTopics, "blind")
@@ -377,7 +381,7 @@ def test_missing_rights_are_gaps(read: Read) -> None:
     assert [row for row in offsets if row.kind == "log" and row.topic == "orders"]
 
 
-def test_a_topic_deleted_between_listing_and_reading_costs_only_itself(read: Read, broker: SecuredBroker) -> None:
+def test_a_topic_deleted_between_listing_and_reading_does_not_affect_others(read: Read, broker: SecuredBroker) -> None:
     from confluent_kafka.admin import OffsetSpec
 
     from spark_apps.sources.kafka_client import Answer, list_offsets
@@ -403,7 +407,7 @@ def test_record_times_are_found_by_offset(read: Read, spark: SparkSession) -> No
     assert found["gone", 3] is None
 
 
-def test_record_times_that_there_was_no_time_for_say_between_which_they_lie(
+def test_record_times_beyond_the_time_limit_are_intervals(
     read: Read, broker: SecuredBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = Connection(cluster_named("watched"))
@@ -423,8 +427,8 @@ def test_no_clusters_are_no_rows(read: Read) -> None:
     assert read(KafkaCommits) == []
 
 
-def test_a_group_whose_commit_kills_the_client_costs_only_itself(read: Read, broker: SecuredBroker) -> None:
-    """Last of the module: its coordinator can't load that commit any more."""
+def test_a_group_whose_commit_crashes_the_client_does_not_affect_others(read: Read, broker: SecuredBroker) -> None:
+    """Last test of the module: the coordinator can no longer load that commit."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
     value = commit_value(4, 5, _ms(datetime.now(UTC)), None)
     producer.produce(

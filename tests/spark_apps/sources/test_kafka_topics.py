@@ -1,4 +1,4 @@
-"""What lacks a leader at the first look, leaders that have no listener for us, and one elected that lacked records."""
+"""Partitions without a leader in the first response, leaders without our listener, and an unclean leader election."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ NO_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 def metadata(brokers: set[int], **leaders: list[int] | KafkaError) -> ClusterMetadata:
-    """Leaders of the partitions of each topic, or its error."""
-    told = ClusterMetadata()
+    """Metadata with these leaders of the partitions of each topic, or with the error of the topic."""
+    response = ClusterMetadata()
     for broker in brokers:
         one: Any = BrokerMetadata()
         one.id, one.host = broker, f"b{broker}"
-        told.brokers[broker] = one
+        response.brokers[broker] = one
     for name, of_topic in leaders.items():
-        topic = told.topics[name] = TopicMetadata()
+        topic = response.topics[name] = TopicMetadata()
         topic.topic, topic.error = name, of_topic if isinstance(of_topic, KafkaError) else None
         for n, leader in enumerate(of_topic if isinstance(of_topic, list) else ()):
             partition = topic.partitions[n] = PartitionMetadata()
             partition.id, partition.leader, partition.replicas = n, leader, [1, 2] if name != "moved" else [3]
-    return told
+    return response
 
 
-class TwoLooks:
-    """Of a connection what is asked for."""
+class SecondMetadata:
+    """A connection that returns the second metadata response and records the requested topics."""
 
     def __init__(self, second: ClusterMetadata) -> None:
         self.second, self.asked = second, list[str]()
@@ -60,37 +60,37 @@ class TwoLooks:
         return self.second
 
 
-def settled(first: ClusterMetadata, looks: TwoLooks) -> tuple[dict[str, list[int]], dict[int, str | None]]:
-    connection = cast(Connection, looks)
+def settled(first: ClusterMetadata, second: SecondMetadata) -> tuple[dict[str, list[int]], dict[int, str | None]]:
+    connection = cast(Connection, second)
     topics, hosts = kafka_topics._settled(connection, first, kafka_topics._topics(first), 0.0)
     return {name: [p.leader for p in partitions] for name, partitions in topics.items()}, hosts
 
 
-def test_leaders_that_lacked_are_as_at_the_second_look_and_topics_that_went_are_none() -> None:
+def test_missing_leaders_come_from_the_second_response_and_removed_topics_are_dropped() -> None:
     first = metadata({1, 2}, led=[1, 2], elected=[-1, 1], lost=[2, -1], removed=[-1], refused=[-1], moved=[-1])
     second = metadata({1, 2}, led=[-1, -1], elected=[2, 2], lost=[1, -1], refused=NO_TOPIC, made=[-1])
-    looks = TwoLooks(second)
-    topics, hosts = settled(first, looks)
+    connection = SecondMetadata(second)
+    topics, hosts = settled(first, connection)
     assert topics == {"led": [1, 2], "elected": [2, 1], "lost": [2, -1]}
-    assert looks.asked == [""]
-    assert hosts == {1: "b1", 2: "b2"}  # 3 had a replica of nothing but what went
+    assert connection.asked == [""]
+    assert hosts == {1: "b1", 2: "b2"}  # broker 3 had replicas of the removed topic only
 
 
-def test_only_what_lacks_is_looked_for_again() -> None:
-    whole = TwoLooks(metadata(set()))
-    assert settled(metadata({1, 2}, led=[1]), whole) == ({"led": [1]}, {1: "b1", 2: "b2"})
-    assert whole.asked == []
-    lacking = TwoLooks(metadata({2}, led=[-1]))
-    assert settled(metadata({1}, led=[1], moved=[1]), lacking) == (
+def test_only_topics_with_missing_leaders_are_requested_again() -> None:
+    complete = SecondMetadata(metadata(set()))
+    assert settled(metadata({1, 2}, led=[1]), complete) == ({"led": [1]}, {1: "b1", 2: "b2"})
+    assert complete.asked == []
+    incomplete = SecondMetadata(metadata({2}, led=[-1]))
+    assert settled(metadata({1}, led=[1], moved=[1]), incomplete) == (
         {"led": [1], "moved": [1]},
         {1: "b1", 2: "b2", 3: None},
     )
-    assert lacking.asked == ["led"]
+    assert incomplete.asked == ["led"]
 
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
-    """The first is the controller and alone has the listener EXTRA. Of topic `lossy` there are two replicas."""
+    """The first broker is the controller and the only one with the listener EXTRA. Topic `lossy` has two replicas."""
     folder = tmp_path_factory.mktemp("three")
     port, extra, controller = free_port(), free_port(), free_port()
     soon = {"broker.session.timeout.ms": "4000", "broker.heartbeat.interval.ms": "500"}
@@ -123,7 +123,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
 
 
 def read(source: ClusterSource) -> list[dict[str, Any]]:
-    """Its rows, read in this process."""
+    """Rows of the source, read in this process."""
     reader = source.reader(cast(StructType, StructType.fromDDL(str(source.schema()))))
     batches = (cast(pa.RecordBatch, batch) for part in reader.partitions() for batch in reader.read(part))
     return [row for batch in batches for row in batch.to_pylist()]
@@ -132,9 +132,9 @@ def read(source: ClusterSource) -> list[dict[str, Any]]:
 def leaders_of(topic: str) -> dict[int, tuple[int | None, str | None]]:
     """Leader and error by partition."""
     rows = read(KafkaTopics({"clusters": '["three"]'}))
-    told = [p for row in rows if row["topic"] == topic for p in row["partitions"]]
-    assert told, rows
-    return {p["partition"]: (p["leader"], p["leader_error"]) for p in told}
+    partitions = [p for row in rows if row["topic"] == topic for p in row["partitions"]]
+    assert partitions, rows
+    return {p["partition"]: (p["leader"], p["leader_error"]) for p in partitions}
 
 
 def soon(is_so: Callable[[], bool]) -> None:
@@ -144,19 +144,19 @@ def soon(is_so: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-UNHEARD, NONE = (None, "LISTENER_NOT_FOUND"), (None, "LEADER_NOT_AVAILABLE")
+NO_LISTENER, NONE = (None, "LISTENER_NOT_FOUND"), (None, "LEADER_NOT_AVAILABLE")
 
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_a_leader_without_our_listener_is_told_from_none(three: list[Broker], spark: SparkSession) -> None:
-    assert leaders_of("t") == {0: (1, None), 1: UNHEARD}
+def test_a_leader_without_our_listener_differs_from_no_leader(three: list[Broker], spark: SparkSession) -> None:
+    assert leaders_of("t") == {0: (1, None), 1: NO_LISTENER}
 
 
 @pytest.mark.rare
 @pytest.mark.slow
 def test_an_unclean_election_is_counted(three: list[Broker], spark: SparkSession) -> None:
-    """The only replica in sync is dead, and one that had fallen out comes back."""
+    """The only in-sync replica is dead, and an out-of-sync replica returns."""
     admin = AdminClient({"bootstrap.servers": three[0].bootstrap_servers, "log_level": 0})
 
     def in_sync() -> list[int]:
@@ -173,6 +173,6 @@ def test_an_unclean_election_is_counted(three: list[Broker], spark: SparkSession
     three[1].kill()
     soon(lambda: leaders_of("lossy") == {0: NONE})
     three[2].launch()
-    soon(lambda: leaders_of("lossy") == {0: UNHEARD})
+    soon(lambda: leaders_of("lossy") == {0: NO_LISTENER})
     assert in_sync() == [3]
     assert len(before) == 2 and min(elections()) > max(before)

@@ -1,4 +1,4 @@
-"""Responses without a bound, from real sockets: each client gives up at its limit, says which, and stays small."""
+"""Unbounded responses from real sockets: each client stops at its limit, names it, and uses little memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ BROKEN = ("broke off", "was closed", "not respond", "cannot be", "unreadable", "
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamwarden.tickets.sinks.http.TOTAL_SECONDS", 0)  # registered, so that all is undone
+    monkeypatch.setattr(
+        "streamwarden.tickets.sinks.http.TOTAL_SECONDS", 0
+    )  # registered, so that monkeypatch restores it
     for where in ("spark_apps.sources.aws_bounds", "streamwarden.tickets.sinks.roundup"):
         monkeypatch.setattr(f"{where}.TOTAL_SECONDS", 0)
     quick()
@@ -29,7 +31,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("answer", ["endless", "endless in chunks", "huge", "gzip bomb"])
-def test_a_response_costs_no_more_than_its_limit(client: str, answer: str) -> None:
+def test_a_response_uses_no_more_memory_than_its_limit(client: str, answer: str) -> None:
     if answer == "gzip bomb" and client == "aws":
         pytest.skip("botocore asks for no compression and undoes none")
     with rude(answer) as url:
@@ -41,7 +43,7 @@ def test_a_response_costs_no_more_than_its_limit(client: str, answer: str) -> No
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("answer", ["slow", "slow headers"])
-def test_a_slow_response_ends_with_its_time(client: str, answer: str) -> None:
+def test_a_slow_response_ends_with_its_time_out(client: str, answer: str) -> None:
     if (client, answer) == ("aws", "slow headers"):
         pytest.skip("not limited by botocore, see aws_bounds")
     began = time.monotonic()
@@ -66,14 +68,14 @@ def test_series_of_a_page_are_limited() -> None:
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("answer", ["too short", "half closed", "half a gzip", "gzip in gzip"])
-def test_a_response_that_breaks_off_is_none(client: str, answer: str) -> None:
+def test_a_truncated_response_is_an_error(client: str, answer: str) -> None:
     with rude(answer) as url:
         said = CLIENTS[client](url)
     assert any(word in said for word in BROKEN), said
 
 
 @pytest.mark.parametrize("cut", range(1, 40))
-def test_strings_are_no_structure_wherever_a_piece_ends(cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_brackets_in_strings_do_not_count_wherever_a_chunk_ends(cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamwarden.base.bounded_http._PIECE", cut)
     value = {'[[[\\"{{{,,,': ["\\", '\\"[', "é,[", {"a": [1, 2, None]}], "b\\": "]]]"}
     body = json.dumps(value).encode()
@@ -83,7 +85,7 @@ def test_strings_are_no_structure_wherever_a_piece_ends(cut: int, monkeypatch: p
             json_of(body, limits)
 
 
-def test_a_long_line_is_given_up() -> None:
+def test_a_line_over_the_limit_is_an_error() -> None:
     with pytest.raises(LimitExceeded, match="a line of more than 64 KiB"):
         lines_of("a\n" + "x" * 70_000)
 

@@ -1,4 +1,4 @@
-"""When a process started: out of two clocks, so never compared for equality; a known start is carried over."""
+"""Start times of processes come from two clocks, so they are never compared for equality; a known start is kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _running() -> Iterator[Agents]:
         yield running
 
 
-def test_a_start_that_is_exposed_counts_where_the_clocks_agree() -> None:
+def test_an_exposed_start_time_is_used_if_the_clocks_agree() -> None:
     for late in (0.0, 0.4, 7.0, 59.0):
         assert start_of(AT + timedelta(seconds=late), 7_200_000, START) == START
     skewed = START + timedelta(minutes=7)
@@ -38,13 +38,13 @@ def test_a_start_that_is_exposed_counts_where_the_clocks_agree() -> None:
     assert start_of(AT, 10, AT + timedelta(seconds=30)) == AT, "no process starts in the future"
 
 
-def test_a_prometheus_page_gives_the_start_that_it_exposes() -> None:
+def test_the_exposed_start_time_of_a_prometheus_page_is_used() -> None:
     assert _started_at(AT + timedelta(seconds=5), None, START.timestamp(), 7_200_000.0) == START
 
 
 @given(st.lists(st.floats(0, 59), min_size=1, max_size=20))
-def test_answers_that_take_longer_are_no_new_lives(delays: list[float]) -> None:
-    """JVMs that never restarted have one start over all their hours, each of which knows those before."""
+def test_slow_responses_are_not_restarts(delays: list[float]) -> None:
+    """JVMs without a restart have one start time over all hours; each hour knows the previous ones."""
     known: list[datetime] = []
     for hour, delay in enumerate(delays):
         at = AT + timedelta(hours=hour)
@@ -65,8 +65,8 @@ def test_a_restart_is_a_new_start_and_samples_of_one_run_agree() -> None:
     assert [answer.process_started_at for answer in answers] == [START, START, None, again, starts[-1]]
 
 
-def test_what_the_warehouse_knows_is_carried_over(running: Agents, warehouse: sa.Engine) -> None:
-    """The agent says that it has run for a minute; the hour before stored a start some seconds off."""
+def test_a_start_time_in_the_warehouse_is_kept(running: Agents, warehouse: sa.Engine) -> None:
+    """The agent reports an uptime of one minute; the previous hour stored a start some seconds off."""
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     url = running.url("good")
     stored = datetime.now(UTC).replace(microsecond=0) - timedelta(seconds=70)

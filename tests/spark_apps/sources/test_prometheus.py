@@ -1,4 +1,4 @@
-"""Exporters' pages: dialects, what isn't a number, and pages that are no pages. Figures are those of Jolokia."""
+"""Exporters' pages: naming dialects, invalid numbers, and invalid pages. Values equal those over Jolokia."""
 
 from __future__ import annotations
 
@@ -75,13 +75,15 @@ def gap_of(rows: list[dict[str, Any]], address: str) -> str | None:
     return gaps.pop() if gaps else None
 
 
-def told_by(page: str, role: Any = "broker") -> dict[tuple[str, str], float | None]:
+def values_of(page: str, role: Any = "broker") -> dict[tuple[str, str], float | None]:
     """(metric, labels) → value of a page's last sample."""
     names = names_of(role, 1, 2)
     found = list(readings_of(names, series_of(page.encode(), names)))
-    told = {(metric, ",".join(f"{k}={v}" for k, v in sorted(labels.items()))): value for metric, labels, value in found}
-    assert len(told) == len(found), "a series was told twice"
-    return told
+    values = {
+        (metric, ",".join(f"{k}={v}" for k, v in sorted(labels.items()))): value for metric, labels, value in found
+    }
+    assert len(values) == len(found), "a series was exposed twice"
+    return values
 
 
 def test_a_page_is_read_in_every_sample(agents: Agents) -> None:
@@ -89,17 +91,19 @@ def test_a_page_is_read_in_every_sample(agents: Agents) -> None:
     assert gap_of(rows, agents.url("good")) is None and agents.asked == ["/good", "/good"]
     values = {(row["metric"], row["labels"]): row["value"] for row in rows}
     assert values["bytes_in_total", "{}"] == 700 and values["bytes_in_total", '{"topic": "a"}'] == 300
-    assert values["log_bytes", '{"topic": "a"}'] == 11  # partitions added up, the one on its way to another disk not
+    assert (
+        values["log_bytes", '{"topic": "a"}'] == 11
+    )  # sum over partitions, without the future replica on another disk
     assert values["heap_used_bytes", "{}"] == 90567656 and values["cpu_seconds_total", "{}"] == 2
     assert values["heap_max_bytes", "{}"] is None  # -1
     assert values["under_replicated_partitions", "{}"] is None and values["under_min_isr_partitions", "{}"] is None
     assert {row["kind"] for row in rows if row["metric"] == "bytes_in_total"} == {"counter"}
     assert {row["process_started_at"] for row in rows} == {datetime.fromtimestamp(1795255175.6, UTC)}
-    assert sum(row["metric"] == "log_bytes" for row in rows) == 1  # wide: in the last sample only
+    assert sum(row["metric"] == "log_bytes" for row in rows) == 1  # many attributes: in the last sample only
     assert "process_start_seconds" not in {row["metric"] for row in rows}
 
 
-def test_half_a_page_that_looks_whole_to_http(agents: Agents) -> None:
+def test_a_truncated_page_that_http_does_not_detect(agents: Agents) -> None:
     rows = ask(agents.url("half"))
     assert gap_of(rows, agents.url("half")) == "refused: the response ends in the middle of a line"
     assert [row["metric"] for row in rows] == [None]
@@ -118,30 +122,30 @@ def test_half_a_page_that_looks_whole_to_http(agents: Agents) -> None:
         (PAGE.replace("4.0", "4.0 5.0 6.0").encode(), "line 6 of the response"),
     ],
 )
-def test_pages_that_are_none(agents: Agents, page: bytes, reason: str) -> None:
+def test_invalid_pages(agents: Agents, page: bytes, reason: str) -> None:
     address = agents.serve(page)
     rows = ask(address)
     assert (gap_of(rows, address) or "").startswith(f"refused: {reason}")
     assert [row["metric"] for row in rows] == [None]
 
 
-def test_syntax_that_pages_may_have() -> None:
+def test_all_syntax_of_the_exposition_format() -> None:
     page = (
         "\r\n# a comment\n#\n"
         'kafka_log_log_size { topic = "a b,c}" , partition="0" , }\t7 1795255179000\r\n'
         'kafka_log_log_size{topic="q\\"u\\\\o\\nte",partition="0"} 8\n'
-        "jvm_threads_current 5\n"  # not of brokers
+        "jvm_threads_current 5\n"  # not a metric of brokers
         'process_open_fds 1 # {trace="x"} 1\n'
         "# EOF\n"
     )
-    assert told_by(page) == {
+    assert values_of(page) == {
         ("log_bytes", "topic=a b,c}"): 7,
         ("log_bytes", 'topic=q"u\\o\nte'): 8,
         ("open_file_descriptors", ""): 1,
     }
 
 
-def test_names_by_the_example_rules() -> None:
+def test_names_of_the_exporter_s_example_rules() -> None:
     page = """kafka_server_brokertopicmetrics_bytesin_total 700
 kafka_server_brokertopicmetrics_bytesin_total{topic="a"} 300
 kafka_log_log_size{partition="0",topic="a"} 5
@@ -153,7 +157,7 @@ kafka_network_requestmetrics_totaltimems_count{request="Produce"} 3
 kafka_log_logflushstats_logflushrateandtimems{quantile="0.95"} 12
 kafka_server_replicamanager_underreplicatedpartitions 2
 """
-    assert told_by(page) == {
+    assert values_of(page) == {
         ("bytes_in_total", ""): 700,
         ("bytes_in_total", "topic=a"): 300,
         ("log_bytes", "topic=a"): 5,
@@ -177,7 +181,7 @@ kafka_consumer_consumer_fetch_manager_metrics_records_consumed_total{client_id="
 kafka_consumer_consumer_fetch_manager_metrics_records_consumed{client_id="c",topic="t"} 40
 kafka_consumer_consumer_fetch_manager_metrics_records_lag{client_id="c",topic="t",partition="0"} 5
 """
-    assert told_by(page, "app") == {
+    assert values_of(page, "app") == {
         ("producer_batch_mean_bytes", "client=p"): 512.5,
         ("consumer_records_total", "client=c"): 60,
         ("consumer_topic_records_total", "client=c,topic=t"): 40,
@@ -216,7 +220,7 @@ hikaricp_connections_active{pool="HikariPool-1"} 10
 hikaricp_connections_pending{pool="HikariPool-1"} 3
 hikaricp_connections_max{pool="HikariPool-1"} 20
 """
-    assert told_by(page, "app") == {
+    assert values_of(page, "app") == {
         ("heap_used_bytes", ""): 30,
         ("non_heap_used_bytes", ""): 7,
         ("heap_max_bytes", ""): 1000,
@@ -248,7 +252,7 @@ container_cpu_cfs_throttled_periods_total{pod="orders-0",container="orders"} 150
 container_cpu_cfs_periods_total{pod="orders-0"} 900
 process_cpu_seconds_total{pod="orders-0",container="orders"} 5
 """
-    assert told_by(page, "app") == {
+    assert values_of(page, "app") == {
         ("cpu_periods_total", ""): 600,
         ("throttled_periods_total", ""): 150,
         ("cpu_seconds_total", ""): 5,
@@ -262,35 +266,40 @@ jvm_memory_bytes_used{area="nonheap",} 12
 process_cpu_seconds_total 5
 java_lang_OperatingSystem_ProcessCpuTime 4.0E9
 """
-    told = told_by(page, "app")
-    assert told == {("heap_used_bytes", ""): 10, ("non_heap_used_bytes", ""): 12, ("cpu_seconds_total", ""): 4}
+    assert values_of(page, "app") == {
+        ("heap_used_bytes", ""): 10,
+        ("non_heap_used_bytes", ""): 12,
+        ("cpu_seconds_total", ""): 4,
+    }
 
 
-def test_a_machine_by_node_exporter(agents: Agents) -> None:
-    told = told_by(node_page(), "node")
-    assert told["physical_memory_bytes", ""] == 8 * 2**30 and told["available_memory_bytes", ""] == 2 * 2**30
-    assert told["machine_cpu_seconds_total", "mode=idle"] == 1500  # of all processors
-    assert told["disk_read_bytes_total", "device=nvme1n1"] == 1e9 and told["load_1m", ""] == 1.25
-    assert told["file_system_bytes", "device=/dev/root,fstype=ext4,mountpoint=/"] == 8 * 2**30
-    assert told["file_system_read_only", "device=/dev/root,fstype=ext4,mountpoint=/"] == 1
+def test_a_host_by_node_exporter(agents: Agents) -> None:
+    values = values_of(node_page(), "node")
+    assert values["physical_memory_bytes", ""] == 8 * 2**30 and values["available_memory_bytes", ""] == 2 * 2**30
+    assert values["machine_cpu_seconds_total", "mode=idle"] == 1500  # of all processors
+    assert values["disk_read_bytes_total", "device=nvme1n1"] == 1e9 and values["load_1m", ""] == 1.25
+    assert values["file_system_bytes", "device=/dev/root,fstype=ext4,mountpoint=/"] == 8 * 2**30
+    assert values["file_system_read_only", "device=/dev/root,fstype=ext4,mountpoint=/"] == 1
     rows = ask(agents.serve(node_page()), role="node")
-    assert {row["process_started_at"].timestamp() for row in rows} == {BOOTED_AT}  # not the exporter's own start
+    assert {row["process_started_at"].timestamp() for row in rows} == {
+        BOOTED_AT
+    }  # not the start of the exporter itself
     (gap,) = (row["gap"] for row in ask(agents.url("good"), role="node"))
     assert gap.startswith("refused: the page has no expected metrics")
 
 
-def test_machines_have_no_jolokia() -> None:
+def test_hosts_have_no_jolokia() -> None:
     with pytest.raises(ValidationError, match="a machine is read by node exporter"):
         JmxEndpoint.model_validate({"role": "node", "cluster": "c", "url": "http://b"})
 
 
-def test_a_wanted_line_that_is_cut_spoils_the_page() -> None:
+def test_a_truncated_line_of_a_catalog_metric_makes_the_page_invalid() -> None:
     names = names_of("broker", 1, 2)
     with pytest.raises(Refused, match="line 2"):
         list(series_of(b'x 1\nkafka_log_log_size{topic="a\nkafka_log_log_size{topic="b"} 1\n', names))
 
 
-def test_the_start_is_told_by_our_clock() -> None:
+def test_the_start_time_is_converted_to_our_clock() -> None:
     at = datetime(2026, 1, 5, 10, tzinfo=UTC)
     ago = (at - timedelta(hours=1)).timestamp()
     assert _started_at(at, at + timedelta(seconds=1), ago, None) == at - timedelta(hours=1)
@@ -300,7 +309,7 @@ def test_the_start_is_told_by_our_clock() -> None:
 
 
 @pytest.mark.parametrize("section", ["jmx_files.0", "jmx_ec2.0"])
-def test_what_was_found_has_the_credentials_of_the_defaults_and_gaps_are_rows(
+def test_discovered_targets_have_the_credentials_of_the_defaults_and_gaps_are_rows(
     agents: Agents, section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defaults = {"role": "broker", "cluster": "demo", "user": "reader", "password": "${JMX_PASSWORD}"}
@@ -324,15 +333,15 @@ def test_what_was_found_has_the_credentials_of_the_defaults_and_gaps_are_rows(
 
 
 def last_of(rows: list[dict[str, Any]], address: str) -> dict[tuple[str, str], float | None]:
-    """(metric, labels) → the newest value; without the one whose labels differ, for a text isn't exposed."""
+    """(metric, labels) → the newest value, without broker_info: its labels differ, because pages expose no strings."""
     assert gap_of(rows, address) is None
     ordered = sorted((row for row in rows if row["endpoint"] == address), key=lambda row: row["at"])
     return {(row["metric"], row["labels"]): row["value"] for row in ordered if row["metric"] != "broker_info"}
 
 
 RESIDENT = ("resident_bytes", "{}")
-"""No MBean has it."""
-RULES_LACK = {
+"""No MBean exposes this metric."""
+MISSING_IN_RULES = {
     "client_connections",
     "log_flush_ms_total",
     "request_ms_total",
@@ -345,8 +354,8 @@ RULES_LACK = {
 
 @pytest.mark.rare
 @pytest.mark.slow
-@pytest.mark.parametrize(("config", "lacking"), [(WITHOUT_RULES, set()), (KAFKA_RULES, RULES_LACK)])
-def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, lacking: set[str]) -> None:
+@pytest.mark.parametrize(("config", "missing"), [(WITHOUT_RULES, set()), (KAFKA_RULES, MISSING_IN_RULES)])
+def test_a_real_broker_exposes_the_same_values_as_over_jolokia(tmp_path: Path, config: str, missing: set[str]) -> None:
     with in_jvms_started_here(tmp_path, config) as exporter:
         broker = Broker(tmp_path / "broker").start()
     try:
@@ -362,12 +371,12 @@ def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, 
         broker.stop()
 
     by_jolokia, by_exporter = last_of(rows, broker.jolokia_url), last_of(rows, exporter)
-    assert by_exporter.keys() - {RESIDENT} == {series for series in by_jolokia if series[0] not in lacking}
+    assert by_exporter.keys() - {RESIDENT} == {series for series in by_jolokia if series[0] not in missing}
     moving = {"heap_used_bytes", "non_heap_used_bytes", "cpu_seconds_total", "open_file_descriptors"}
-    moving |= {metric for metric in METRICS if metric.startswith("log_flush")}  # the metadata log's, too
+    moving |= {metric for metric in METRICS if metric.startswith("log_flush")}  # includes the metadata log
     moving |= {"request_handler_idle_ratio", "cleaner_last_run_seconds"}
-    told_by_both = by_exporter.keys() & by_jolokia.keys()
-    steady = [s for s in told_by_both if s[0] not in moving and "__cluster_metadata" not in s[1]]
+    in_both = by_exporter.keys() & by_jolokia.keys()
+    steady = [s for s in in_both if s[0] not in moving and "__cluster_metadata" not in s[1]]
     assert {s: by_exporter[s] for s in steady} == pytest.approx({s: by_jolokia[s] for s in steady})
     assert by_exporter["messages_in_total", '{"topic": "t"}'] == 500
     assert '{"broker_id": "1"}' in {row["labels"] for row in rows if row["metric"] == "broker_info"}
@@ -377,7 +386,7 @@ def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, 
 
 @pytest.mark.rare
 @pytest.mark.slow
-def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) -> None:
+def test_a_real_streams_application_exposes_the_same_values_as_over_jolokia(tmp_path: Path) -> None:
     port = free_port()
     arguments = [str(Path(demo.__path__[0]) / "OrdersApp.java"), "BROKER", str(tmp_path / "state"), "unbounded"]
     with Broker(tmp_path / "broker") as broker, in_jvms_started_here(tmp_path, WITHOUT_RULES) as exporter:
@@ -399,7 +408,7 @@ def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) 
             httpx.get(exporter, timeout=60)  # the first page takes long
             by_jolokia, by_exporter = asked_in_turn(jolokia, exporter)
     assert by_exporter[RESIDENT] > by_exporter["heap_used_bytes", "{}"]  # type: ignore[operator]
-    unlike = ("streams_version", "streams_state")  # a text, and what may change while one after the other is asked
+    unlike = ("streams_version", "streams_state")  # a string, and metrics that may change between the two reads
     assert {s for s in known(by_exporter) if s[0] not in unlike} - {RESIDENT} == {
         s for s in known(by_jolokia) if s[0] not in unlike
     }
@@ -413,7 +422,7 @@ def test_a_real_streams_application_says_the_same_as_by_jolokia(tmp_path: Path) 
 
 
 def asked_in_turn(jolokia: str, exporter: str) -> tuple[dict[tuple[str, str], float | None], ...]:
-    """What either says last; again until Jolokia says the same before and after: clients add metrics as they go."""
+    """The last values of both; repeated until Jolokia returns the same series before and after: clients add metrics."""
 
     def said(address: str, protocol: str) -> dict[tuple[str, str], float | None]:
         return last_of(ask(address, protocol=protocol, role="app", timeout_seconds=30), address)
@@ -432,7 +441,7 @@ def known(values: dict[tuple[str, str], float | None]) -> set[tuple[str, str]]:
 
 
 def wait_for_stores(url: str, stores: int) -> None:
-    """Until the application's stores are open."""
+    """Waits until the application's stores are open."""
     query = f"{url}/read/kafka.streams:type=stream-state-metrics,*/estimate-num-keys"
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:

@@ -1,6 +1,6 @@
-"""An hour out of a Prometheus server: present and past, moments that fit, servers that don't answer well.
+"""An hour from a Prometheus server: present and past hours, aligned timestamps, and servers that fail.
 
-The server is a stand-in that answers range queries in the real form, from series that are functions of time.
+The server is a stand-in that answers range queries in the real format, from series that are functions of time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Server(BaseHTTPRequestHandler):
         kind = self.path.split("/")[1]
         if kind == "hangs":
             self.server.freed.wait(20)
-            self.close_connection = True  # nobody listens any more
+            self.close_connection = True  # the port is closed by now
             return
         text = {"fails": '{"status": "error", "error": "x"}', "strange": '{"status": "success"}'}
         body = text.get(kind) or json.dumps(
@@ -127,7 +127,7 @@ def values_of(rows: list[dict[str, Any]], metric: str, labels: str = "{}") -> di
     return {row["at"]: row["value"] for row in rows if (row["metric"], row["labels"]) == (metric, labels)}
 
 
-def test_a_past_hour_is_read_whole(prometheus: _Listening) -> None:
+def test_a_past_hour_is_read_completely(prometheus: _Listening) -> None:
     rows = ask(prometheus.url)
     assert not any(row["gap"] for row in rows)
     heap = values_of(rows, "heap_used_bytes")
@@ -145,8 +145,8 @@ def test_a_past_hour_is_read_whole(prometheus: _Listening) -> None:
     assert [path for path, _ in prometheus.asked] == ["/api/v1/query_range"] * 2
 
 
-def test_many_machines_of_one_server(prometheus: _Listening) -> None:
-    """Each has its own series; those that the server doesn't know are a gap each and cost the others nothing."""
+def test_many_hosts_of_one_server(prometheus: _Listening) -> None:
+    """Each host has its own series. Hosts without series are one gap each and do not affect the others."""
     machines = [f"m{number}:9100" for number in range(60)]
     prometheus.series = {
         f"m{number}:9100": [
@@ -170,7 +170,7 @@ def test_many_machines_of_one_server(prometheus: _Listening) -> None:
     assert {row["process_started_at"].timestamp() for row in rows if not row["gap"]} == {RESTART}
 
 
-def test_hours_join(prometheus: _Listening) -> None:
+def test_consecutive_hours_are_contiguous(prometheus: _Listening) -> None:
     one, next_one = ask(prometheus.url), ask(prometheus.url, hour=PAST + HOUR)
     at = PAST + HOUR
     assert values_of(one, "bytes_in_total")[at] == values_of(next_one, "bytes_in_total")[at]
@@ -194,13 +194,13 @@ def test_the_present_hour_is_read_until_now(prometheus: _Listening) -> None:
         ("good", 'instance="b9:7071"', "the server has no series of this JVM for this hour"),
     ],
 )
-def test_what_a_server_does_not_tell_is_a_gap(prometheus: _Listening, path: str, match: str, reason: str) -> None:
+def test_a_target_without_series_is_a_gap(prometheus: _Listening, path: str, match: str, reason: str) -> None:
     started = time.monotonic()
     (row,) = ask(f"{prometheus.url}/{path}", match=match)
     assert row["gap"].startswith(f"refused: {reason}") and time.monotonic() - started < 5
 
 
-def test_a_server_that_hangs_costs_one_time_out_for_all_its_jvms(prometheus: _Listening) -> None:
+def test_a_server_that_hangs_takes_one_time_out_for_all_its_jvms(prometheus: _Listening) -> None:
     started = time.monotonic()
     rows = ask(*[f"{prometheus.url}/hangs"] * 20, prometheus.url)
     assert time.monotonic() - started < 4 and sum(row["gap"] is not None for row in rows) == 20
@@ -208,12 +208,12 @@ def test_a_server_that_hangs_costs_one_time_out_for_all_its_jvms(prometheus: _Li
     assert len(values_of(rows, "heap_used_bytes")) == 13
 
 
-def test_an_hour_to_come(prometheus: _Listening) -> None:
+def test_a_future_hour(prometheus: _Listening) -> None:
     (row,) = ask(prometheus.url, hour=start_of_hour(datetime.now(UTC)) + HOUR)
     assert row["gap"] == "missing: the hour has not begun" and not prometheus.asked
 
 
-def test_match_belongs_to_this_protocol() -> None:
+def test_match_is_valid_for_this_protocol_only() -> None:
     jvm = {"role": "broker", "cluster": "c", "url": "http://prometheus:9090"}
     assert JmxEndpoint.model_validate({**jvm, "protocol": "prometheus_api", "match": 'instance="b1"'}).match
     for wrong in ({"protocol": "prometheus_api"}, {"protocol": "prometheus", "match": 'instance="b1"'}):
@@ -222,7 +222,7 @@ def test_match_belongs_to_this_protocol() -> None:
 
 
 def test_a_highly_available_pair_is_read_once(prometheus: _Listening) -> None:
-    """A replica that ended before the other one is the older."""
+    """The replica whose series end earlier is the older one."""
     names = [("jvm_memory_used_bytes", 100), ("jvm.thread.count", 40), ("jvm_memory_max_bytes", 400)]
     of = {"jvm.thread.count": {"jvm.thread.state": "waiting"}}
     prometheus.series = {
@@ -254,7 +254,7 @@ def test_a_highly_available_pair_is_read_once(prometheus: _Listening) -> None:
         ({"warnings": None}, None),
     ],
 )
-def test_a_partial_answer_is_none(prometheus: _Listening, remark: dict[str, Any], reason: str | None) -> None:
+def test_a_partial_response_is_an_error(prometheus: _Listening, remark: dict[str, Any], reason: str | None) -> None:
     prometheus.remark = remark
     rows = ask(prometheus.url)
     if reason:

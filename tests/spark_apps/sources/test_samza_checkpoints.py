@@ -1,4 +1,4 @@
-"""Samza's checkpoints: what its serdes write, both versions, and what else may stand in such a topic."""
+"""Samza's checkpoints: the output of its serdes in both versions, and other records of such a topic."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from spark_apps.sources.samza_checkpoints import Position, decoded, positions_in
 
 
 def ssp(stream: str, partition: int, offset: str | None) -> dict[str, dict[str, str | None]]:
-    """As CheckpointV1Serde writes it: all are strings."""
+    """As CheckpointV1Serde writes it: all values are strings."""
     name = f"SystemStreamPartition [kafka, {stream}, {partition}]"
     return {name: {"system": "kafka", "stream": stream, "partition": str(partition), "offset": offset}}
 
 
-def value(told: Any) -> bytes:
-    return json.dumps(told).encode()
+def value(checkpoint: Any) -> bytes:
+    return json.dumps(checkpoint).encode()
 
 
 V1 = ssp("orders", 0, "59") | ssp("clicks", 3, "0")
@@ -36,7 +36,7 @@ STORE = json.dumps({"checkpointId": "1-1", "changelogOffset": "50"})
         (value(V1), [("orders", 0, 60), ("clicks", 3, 1)]),
         (value(V2), [("orders", 0, 60), ("clicks", 3, 1)]),
         (value(V1 | ssp("a-changelog", 0, None) | ssp("b-changelog", 0, STORE)), [("orders", 0, 60), ("clicks", 3, 1)]),
-        (value({"Partition 0": 0}), []),  # which task has which partition of the changelogs, as old versions wrote
+        (value({"Partition 0": 0}), []),  # task → changelog partition, as old versions wrote
         (value({"inputOffsets": {}}), []),
         (value(["orders"]), []),
         (value({"inputOffsets": None}), []),
@@ -50,15 +50,15 @@ STORE = json.dumps({"checkpointId": "1-1", "changelogOffset": "50"})
         (None, []),
     ],
 )
-def test_what_a_checkpoint_says(raw: bytes | None, expected: list[tuple[str, int, int]]) -> None:
+def test_offsets_of_a_checkpoint(raw: bytes | None, expected: list[tuple[str, int, int]]) -> None:
     assert list(decoded(raw)) == expected
 
 
 class Record:
-    """What is asked of a record."""
+    """The methods of a Kafka record that the code under test calls."""
 
-    def __init__(self, offset: int, key: bytes, told: Mapping[str, Any]) -> None:
-        self._offset, self._key, self._value = offset, key, value(told)
+    def __init__(self, offset: int, key: bytes, checkpoint: Mapping[str, Any]) -> None:
+        self._offset, self._key, self._value = offset, key, value(checkpoint)
 
     def offset(self) -> int:
         return self._offset
@@ -73,7 +73,7 @@ class Record:
         return 1, 1000 * self._offset
 
 
-def test_of_several_tasks_on_one_partition_the_one_that_wrote_last_counts() -> None:
+def test_of_several_tasks_on_one_partition_the_last_checkpoint_counts() -> None:
     records = [
         Record(0, b"old grouping", ssp("orders", 0, "5") | ssp("orders", 1, "7")),
         Record(1, b"task 0", ssp("orders", 0, "8")),

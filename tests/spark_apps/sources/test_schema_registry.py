@@ -1,4 +1,4 @@
-"""Schema Registries over HTTP: every version of every subject, and one plain gap for each way to fail."""
+"""Schema Registries over HTTP: every version of every subject, and one plain gap per kind of failure."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def served() -> Iterator[tuple[str, Counter[tuple[str, str]]]]:
 
 @pytest.fixture
 def read(served: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Rows and gaps (by resource) of a registry that behaves like this."""
+    """Rows and gaps (by resource) of a registry with this behavior."""
 
-    def rows(behaviour: str, url: str = "", **told: Any) -> tuple[Rows, dict[str, str]]:
+    def rows(behaviour: str, url: str = "", **settings: Any) -> tuple[Rows, dict[str, str]]:
         file = tmp_path / f"{behaviour}.yaml"
-        told |= {"url": url or f"{served[0]}/{behaviour}"}
-        cluster = {"name": "shop", "bootstrap_servers": "127.0.0.1:1", "schema_registry": told}
+        settings |= {"url": url or f"{served[0]}/{behaviour}"}
+        cluster = {"name": "shop", "bootstrap_servers": "127.0.0.1:1", "schema_registry": settings}
         file.write_text(yaml.safe_dump({"kafka": [cluster]}))
         monkeypatch.setenv(CONFIG_ENV, str(file))
         source = SchemaRegistry({"clusters": '["shop"]'})
@@ -71,7 +71,7 @@ def test_every_version_of_every_subject_with_its_level(read: Any, behaviour: str
     assert datetime.now(UTC) >= first["observed_at"]
 
 
-def test_each_subject_is_asked_once(read: Any, served: tuple[str, Counter[tuple[str, str]]]) -> None:
+def test_each_subject_is_requested_once(read: Any, served: tuple[str, Counter[tuple[str, str]]]) -> None:
     before = served[1].copy()
     read("good")
     assert served[1] - before == {("good", "schemas"): 3, ("good", "config"): 5}
@@ -102,7 +102,7 @@ def test_a_registry_without_subjects_is_no_gap(read: Any) -> None:
         ("hangs", "did not respond (ReadTimeout)."),
     ],
 )
-def test_a_registry_that_gives_nothing_is_one_gap_in_time(read: Any, behaviour: str, reason: str) -> None:
+def test_a_failing_registry_is_one_gap_within_the_time_limit(read: Any, behaviour: str, reason: str) -> None:
     started = time.monotonic()
     rows, gaps = read(behaviour, timeout_seconds=0.5)
     assert time.monotonic() - started < 5
@@ -111,7 +111,7 @@ def test_a_registry_that_gives_nothing_is_one_gap_in_time(read: Any, behaviour: 
     assert gaps["shop schema registry"].endswith(reason)
 
 
-def test_nobody_listens(read: Any) -> None:
+def test_a_refused_connection_is_a_gap(read: Any) -> None:
     rows, gaps = read("dead", url="http://127.0.0.1:1", user="user", password="hunter2")
     assert rows == []
     assert gaps == {
@@ -120,7 +120,7 @@ def test_nobody_listens(read: Any) -> None:
     }
 
 
-def test_one_subject_that_fails_costs_only_its_level(read: Any) -> None:
+def test_one_failing_subject_loses_only_its_compatibility_level(read: Any) -> None:
     rows, gaps = read("one_broken")
     assert len(rows) == len(SCHEMAS)
     assert levels(rows)["money"] == (None, None)
@@ -128,16 +128,16 @@ def test_one_subject_that_fails_costs_only_its_level(read: Any) -> None:
     assert list(gaps) == ["shop schema registry subject money"]
 
 
-def test_without_the_right_to_read_levels_the_schemas_stay(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_permission_to_read_levels_the_schemas_are_read(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema_registry, "AT_ONCE", 3)
     rows, gaps = read("no_levels")
     assert len(rows) == len(SCHEMAS)
     assert set(levels(rows).values()) == {(None, None)}
-    assert list(gaps) == ["shop schema registry"]  # one reason for all
+    assert list(gaps) == ["shop schema registry"]  # one message for all
     assert "(403)" in gaps["shop schema registry"]
 
 
-def test_an_answer_that_breaks_off_keeps_what_came_before(read: Any) -> None:
+def test_a_truncated_response_keeps_the_pages_before(read: Any) -> None:
     rows, gaps = read("dies")
     assert [row["subject"] for row in rows] == [schema["subject"] for schema in SCHEMAS[:3]]
     assert "did not respond (RemoteProtocolError)" in gaps["shop schema registry"]

@@ -1,4 +1,4 @@
-"""A JVM's heap by pools, by OpenTelemetry's names, and series that a highly available pair of servers has twice."""
+"""A JVM's heap by memory pools and by OpenTelemetry's names, and duplicate series of a highly available pair."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read(page: str, role: Any = "app") -> dict[tuple[str, str], float | None]:
         ({"a pool of tomorrow": 400, "another of tomorrow": 400}, 400),
     ],
 )
-def test_a_heap_s_maximum_by_those_of_its_pools(pools: dict[str, float], expected: float) -> None:
+def test_the_maximum_of_a_heap_from_its_memory_pools(pools: dict[str, float], expected: float) -> None:
     assert heap_max(pools) == expected
 
 
@@ -160,13 +160,13 @@ kafka_producer_record_error_total{client_id="c"} 7
     ahead = lines.replace("1000", "1002").replace("live_threads 40", "live_threads 41")
     values = read(of_replica("a", ahead) + of_replica("b", lines))
     assert values["heap_used_bytes", ""] == 100 and values["heap_max_bytes", ""] == 400
-    assert values["threads", ""] == 40  # the newest, which stands last
+    assert values["threads", ""] == 40  # the newest sample, which is the last one
     assert values["gc_seconds_total", ""] == 1 and values["pool_connections", ""] == 15
     assert values["stream_threads_alive", ""] == 8
     assert values["producer_records_total", "client=c"] == 1002  # the larger
 
 
-def test_parts_of_brokers_figures_are_added_up_and_replicas_are_not() -> None:
+def test_partial_metrics_of_brokers_are_summed_and_replicas_are_not() -> None:
     page = "".join(
         f"""kafka_log_Log_Value{{name="Size",topic="t",partition="0",{replica}}} 5
 kafka_log_Log_Value{{name="Size",topic="t",partition="1",{replica}}} 6
@@ -185,12 +185,12 @@ kafka_network_RequestMetrics_Mean{{name="TotalTimeMs",request="Produce",{replica
     assert values["requests_total", "request=Produce"] == 10 and values["request_ms_total", "request=Produce"] == 20
 
 
-def test_a_replica_that_knows_nothing_hides_no_number() -> None:
+def test_a_replica_without_data_hides_no_value() -> None:
     name = 'kafka_server_ReplicaManager_Value{name="UnderReplicatedPartitions",replica='
     assert read(f'{name}"a"}} 3\n{name}"b"}} NaN\n', "broker")["under_replicated_partitions", ""] == 3
 
 
-def test_a_machine_in_two_replicas() -> None:
+def test_a_host_in_two_replicas() -> None:
     page = "".join(
         f"""node_cpu_seconds_total{{cpu="{cpu}",mode="idle",replica="{replica}"}} 10
 node_filesystem_size_bytes{{device="/dev/{cpu}",fstype="ext4",mountpoint="/{cpu}",replica="{replica}"}} 7

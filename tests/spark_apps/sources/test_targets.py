@@ -1,4 +1,4 @@
-"""Target files as Prometheus has them, and tags of EC2 instances: what is wrong is a gap for its targets only."""
+"""Target files in Prometheus' format, and tags of EC2 instances: an error is a gap for its targets only."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_targets_and_labels_become_endpoints(tmp_path: Path) -> None:
     assert jvms.endpoints[4].broker_id == 4
 
 
-def test_defaults_hold_unless_a_label_says_otherwise_and_credentials_are_theirs_alone(tmp_path: Path) -> None:
+def test_labels_override_defaults_and_credentials_come_from_defaults_only(tmp_path: Path) -> None:
     defaults = {**BROKER, "user": "reader", "password": "sesame", "timeout_seconds": 3}
     labels = {"role": "app", "app": "billing", "user": "mallory", "timeout_seconds": "99"}
     jvms = found_in(tmp_path, {"targets": ["b2:7071"]}, {"targets": ["a1:1"], "labels": labels}, defaults=defaults)
@@ -83,7 +83,7 @@ def test_yaml_is_read_too(tmp_path: Path) -> None:
         ('[{"targets": "b2:7071"}]', "refused: `targets` of a group is not a list"),
     ],
 )
-def test_a_broken_file_is_a_gap_and_the_others_stay(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_broken_file_is_a_gap_and_the_others_are_read(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "kafka-2.json").write_text(text)
     jvms = found_in(tmp_path, {"targets": ["b2:7071"], "labels": BROKER})
     assert [e.url for e in jvms.endpoints] == ["http://b1:8778/jolokia", "http://b2:7071/metrics"]
@@ -107,7 +107,7 @@ def test_no_file_is_a_gap(tmp_path: Path) -> None:
         ({**BROKER, "__metrics_path__": "/metrics?token=x"}, "the address has a user or a query"),
     ],
 )
-def test_a_target_that_makes_no_jvm_is_a_gap(tmp_path: Path, labels: dict[str, str], reason: str) -> None:
+def test_an_invalid_target_is_a_gap(tmp_path: Path, labels: dict[str, str], reason: str) -> None:
     good = {"targets": ["b3:7071"], "labels": BROKER}
     jvms = found_in(tmp_path, {"targets": ["b2:7071"], "labels": labels}, good)
     assert [e.url for e in jvms.endpoints] == ["http://b1:8778/jolokia", "http://b3:7071/metrics"]
@@ -127,7 +127,7 @@ ACCOUNT = "123456789012"
 
 @pytest.fixture
 def aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
-    """Two brokers, an application without a cluster of ours, and others that aren't meant."""
+    """Two brokers, an application without a known cluster, and instances that do not match."""
     world = World(seed=1, now=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC))
     kafka = {"kafka": "orders", "part": "broker"}
     world.add_instance(ACCOUNT, "eu-central-1", "i-0b1", "m5.large", tags={**kafka, "node": "1"})
@@ -161,7 +161,7 @@ def test_tagged_instances_of_all_regions_become_endpoints(aws: AwsEndpoint) -> N
     (gap,) = jvms.gaps
     assert gap.resource == "instance i-0b3" and gap.reason == "refused: the cluster 'other' is not under `kafka`"
     jvms_of(tagged())
-    assert aws.calls["DescribeInstances"] == 2  # one picture for all steps of a run
+    assert aws.calls["DescribeInstances"] == 2  # one snapshot for all steps of a run
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_addresses_are_those_of_the_protocol(aws: AwsEndpoint, keys: dict[str, A
     assert jvms.by_section["jmx_ec2.0"][0].url == url.replace("10.0.0.1", address)
 
 
-def test_what_aws_does_not_tell_is_a_gap_and_the_others_stay(aws: AwsEndpoint) -> None:
+def test_a_failing_aws_call_is_a_gap_and_the_others_are_read(aws: AwsEndpoint) -> None:
     aws.faults.inject("deny", times=None, action="DescribeInstances", region="eu-west-1")
     jvms = jvms_of(tagged())
     assert [e.instance_id for e in jvms.endpoints] == ["i-0b1"]
@@ -186,12 +186,12 @@ def test_what_aws_does_not_tell_is_a_gap_and_the_others_stay(aws: AwsEndpoint) -
     assert "access denied for ec2:DescribeInstances" in gap.reason
 
 
-def test_no_such_instance_is_a_gap(aws: AwsEndpoint) -> None:
+def test_no_matching_instance_is_a_gap(aws: AwsEndpoint) -> None:
     (gap,) = jvms_of(tagged(tags={"part": "broker", "kafka": "none*"})).gaps
     assert gap.reason == "missing: no running instance is tagged part=broker, kafka=none*"
 
 
-def test_a_search_names_an_account_and_keys_that_there_are() -> None:
+def test_a_search_names_a_known_account_and_known_keys() -> None:
     with pytest.raises(ValidationError, match="which is not under `aws`"):
         tagged(account="999999999999")
     with pytest.raises(ValidationError, match="from_tags"):
