@@ -19,7 +19,7 @@ from pathlib import Path
 from streamwarden.base.errors import StreamwardenError
 
 _LOGGING = Path(__file__).absolute().with_name("log4j2.properties").as_uri()
-# With one compiler alone Java reserves 48 MB for code, which a session that runs all apps fills: it then stops compiling.
+# With one compiler Java reserves 48 MB for code; a session that runs all apps fills it, and Java stops compiling.
 _OPTIONS = f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Dlog4j2.configurationFile={_LOGGING}"
 _LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
 # Loads the classes that the apps need by running the apps on an empty fleet, without a warehouse.
