@@ -51,6 +51,8 @@ class Allowed(NamedTuple):
 ALLOWED = (
     Allowed("*", "s letter", "of the alphabet"),
     Allowed("*", "capital letter", "of the alphabet"),
+    Allowed("*", "dead-letter", "topic of Kafka Connect and Kafka Streams for records that cannot be processed"),
+    Allowed("*", "dead_letter", "the same, as a name"),
 )
 MAX_ALLOWED = 15
 

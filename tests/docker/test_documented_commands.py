@@ -129,7 +129,7 @@ def _tables(shell: dict[str, str]) -> list[str]:
 
 
 def _empty(shell: dict[str, str]) -> None:
-    """As after the loss of the machine: the warehouse made anew, nothing in it."""
+    """As after the loss of the machine: a new, empty warehouse."""
     url = sa.make_url(json.loads(shell["OVERRIDES"])["STREAMWARDEN_WAREHOUSE_URL"])
     admin = engine(url.set(database="postgres").render_as_string(hide_password=False))
     with admin.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
