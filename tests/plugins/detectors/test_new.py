@@ -43,7 +43,7 @@ def test_a_new_detector_loads_and_its_cases_pass(
 
 def test_the_columns_of_all_tables_are_listed_in_the_sql(tmp_path: Path) -> None:
     sql, _ = new(tmp_path, "brokers/broker_odd", "broker", "metrics.broker_hourly", "inventory.topic_hourly")
-    assert "--   open_file_descriptors: Open files, largest sample\n" in sql.read_text()
+    assert "--   open_file_descriptors: Open file descriptors, maximum of the samples\n" in sql.read_text()
     assert "--   retention_ms: retention.ms\n" in sql.read_text()
 
 

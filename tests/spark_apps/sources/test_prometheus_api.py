@@ -217,7 +217,7 @@ def test_match_is_valid_for_this_protocol_only() -> None:
     jvm = {"role": "broker", "cluster": "c", "url": "http://prometheus:9090"}
     assert JmxEndpoint.model_validate({**jvm, "protocol": "prometheus_api", "match": 'instance="b1"'}).match
     for wrong in ({"protocol": "prometheus_api"}, {"protocol": "prometheus", "match": 'instance="b1"'}):
-        with pytest.raises(ValidationError, match="`match` says which series"):
+        with pytest.raises(ValidationError, match="`match` selects the series"):
             JmxEndpoint.model_validate({**jvm, **wrong})
 
 
