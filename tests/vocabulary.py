@@ -51,6 +51,7 @@ class Allowed(NamedTuple):
 ALLOWED = (
     Allowed("*", "s letter", "of the alphabet"),
     Allowed("*", "capital letter", "of the alphabet"),
+    Allowed("*", "dead letter", "dead letter queues and topics, as Kafka Connect names them"),
 )
 MAX_ALLOWED = 15
 

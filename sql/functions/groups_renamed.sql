@@ -31,7 +31,7 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
     where g.hour = as_of
   ),
 
-  heir as (
+  successor as (
     select e.cluster, e.group_id as former_group, h.group_id, e.committed_at, life.first_hour
     from lived as e
     inner join lived as h on e.cluster = h.cluster and e.names = h.names
@@ -45,7 +45,7 @@ create or replace function public.groups_renamed(as_of timestamptz, history_days
   )
 
   select h.cluster, h.former_group, min(h.group_id)
-  from heir as h
+  from successor as h
   where
     h.committed_at between h.first_hour - interval '24 hours' and h.first_hour + interval '24 hours'
     and exists (

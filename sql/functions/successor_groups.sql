@@ -3,7 +3,7 @@
 -- once, as the topics of each cluster have to be read for them.
 create or replace function public.successor_groups(
   of_clusters text[], of_applications text[], of_rest_days double precision[], as_of timestamptz
-) returns table (cluster text, application_id text, heir text) language sql stable rows 100 as $$
+) returns table (cluster text, application_id text, successor text) language sql stable rows 100 as $$
   with application as materialized (
     select
       t.cluster,
@@ -28,20 +28,20 @@ create or replace function public.successor_groups(
     inner join application as a using (cluster, application_id)
   )
 
-  select gone.cluster, gone.application_id, min(heir.application_id)
+  select gone.cluster, gone.application_id, min(newer.application_id)
   from gone
-  inner join application as heir on gone.cluster = heir.cluster and gone.stores = heir.stores
+  inner join application as newer on gone.cluster = newer.cluster and gone.stores = newer.stores
   where exists (
     select from inventory.topic_hourly as t
     where t.hour = gone.before and t.cluster = gone.cluster and t.topic = any(gone.topics)
   )
   and not exists (
     select from inventory.topic_hourly as t
-    where t.hour = gone.before and t.cluster = gone.cluster and t.topic = any(heir.topics)
+    where t.hour = gone.before and t.cluster = gone.cluster and t.topic = any(newer.topics)
   )
   and exists (
     select from inventory.topic_hourly as t
-    where t.hour = gone.after and t.cluster = gone.cluster and t.topic = any(heir.topics)
+    where t.hour = gone.after and t.cluster = gone.cluster and t.topic = any(newer.topics)
   )
   and (
     select array_agg(distinct p.topic order by p.topic)
@@ -51,8 +51,8 @@ create or replace function public.successor_groups(
   ) = (
     select array_agg(distinct p.topic order by p.topic)
     from metrics.consumer_partition_hourly as p
-    where p.hour = as_of and p.cluster = gone.cluster and p.group_id = heir.application_id
-    and not p.topic = any(heir.topics)
+    where p.hour = as_of and p.cluster = gone.cluster and p.group_id = newer.application_id
+    and not p.topic = any(newer.topics)
   )
   group by gone.cluster, gone.application_id
 $$;

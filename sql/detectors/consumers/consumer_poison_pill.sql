@@ -57,7 +57,7 @@ verdicts:
       - >
         {% if advised_poll_records %}Set max.poll.records to at most {{ advised_poll_records.value }}, so that one poll
         stays below {{ poll_interval_ms }}.{% endif %}
-      - &dead_letter "Prevent it: send records that cannot be processed to a dead letter topic."
+      - &dlq "Prevent it: send records that cannot be processed to a dead letter topic."
     commands: &commands
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ partition }} --offset {{ committed_offset }} --max-messages 1 --property print.key=true --property print.headers=true"
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ topic }}:{{ partition }} --reset-offsets --to-offset {{ next_offset }} --dry-run"
@@ -74,7 +74,7 @@ verdicts:
     actions:
       - *inspect
       - *skip
-      - *dead_letter
+      - *dlq
     commands: *commands
   no_loop:
     status: ok

@@ -276,7 +276,7 @@ select
   d.longest_pause_days,
   d.usage_evidence,
   d.gap,
-  h.heir as successor,
+  h.successor,
   d.topic_count,
   d.partition_count,
   d.replica_count * 3 as open_files,

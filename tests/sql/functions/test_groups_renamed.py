@@ -14,16 +14,16 @@ OTHER = ("other", 300, 1, ["x"], None)
 """Since when (hours ago) a group is there, its members, its topics, how many hours ago it committed last."""
 CLUSTERS: dict[str, list[tuple[str, int, int | None, list[str], float | None]]] = {
     "renamed": [OTHER, ("old", 200, 0, ["a", "b"], 30), ("new", 29, 1, ["b", "a"], 0)],
-    "two heirs": [OTHER, ("old", 200, 0, ["a"], 30), ("new-b", 29, 1, ["a"], 0), ("new-a", 29, 2, ["a"], 0)],
+    "two successors": [OTHER, ("old", 200, 0, ["a"], 30), ("new-b", 29, 1, ["a"], 0), ("new-a", 29, 2, ["a"], 0)],
     "a day before": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 54, 1, ["a"], 0)],
     "a day after": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 6, 1, ["a"], 0)],
     "too early": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 55, 1, ["a"], 0)],
     "too late": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 5, 1, ["a"], 0)],
     "other topics": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 29, 1, ["a", "b"], 0)],
     "still runs": [OTHER, ("old", 200, 1, ["a"], 0), ("new", 2, 1, ["a"], 0)],
-    "heir is gone": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 29, 0, ["a"], 25)],
+    "successor is gone": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 29, 0, ["a"], 25)],
     "members unknown": [OTHER, ("old", 200, None, ["a"], 30), ("new", 29, 1, ["a"], 0)],
-    "heir's members unknown": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 29, None, ["a"], 0)],
+    "members of the successor unknown": [OTHER, ("old", 200, 0, ["a"], 30), ("new", 29, None, ["a"], 0)],
     "end unknown": [OTHER, ("old", 200, 0, ["a"], None), ("new", 29, 1, ["a"], 0)],
     "new cluster": [("old", 53, 0, ["a"], 30), ("new", 29, 1, ["a"], 0)],
     "cluster of a day more": [("old", 54, 0, ["a"], 30), ("new", 29, 1, ["a"], 0)],
@@ -46,7 +46,7 @@ def test_who_follows_on_a_group_that_ended(module_warehouse: sa.Engine) -> None:
         )
         assert {row.cluster: (row.former_group, row.group_id) for row in found} == {
             "renamed": ("old", "new"),
-            "two heirs": ("old", "new-a"),
+            "two successors": ("old", "new-a"),
             "a day before": ("old", "new"),
             "a day after": ("old", "new"),
             "cluster of a day more": ("old", "new"),
