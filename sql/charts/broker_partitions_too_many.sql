@@ -1,8 +1,8 @@
 /*
-title: Partitions on each broker
+title: Partitions per broker
 unit: partitions
 kind: stacked
-why: "The fullest dozen: whether few brokers hold too many, which a reassignment mends, or all do."
+why: "The twelve brokers with most partitions: if only a few hold too many, a reassignment is enough."
 */
 with broker as (
   select

@@ -1,33 +1,26 @@
 /*
-title: What is left to move, and what is copied for it
-unit: GiB
+title: Log flush latency (p95) of the brokers that take part
+unit: ms
 kind: lines
-why: "A line that doesn't fall is a move that never ends; what is copied in an hour beside it says how long the rest takes at least."
+why: "Latency that rises when copying begins shows the impact of the reassignment on each broker."
 */
-select
-  hour as at,
-  'left' as series,
-  sum(left_bytes) / 1073741824 as value
-from inventory.reassignment_hourly
-where hour > :hour - interval '72 hours' and hour <= :hour
-and cluster = :cluster
-group by hour
-having sum(left_bytes) is not null
-union all
-select
-  hour as at,
-  'copied to broker ' || broker_id || ' in the hour' as series,
-  reassignment_bytes_in_per_second * 3600 / 1073741824 as value
-from metrics.broker_hourly
-where hour > :hour - interval '72 hours' and hour <= :hour
-and cluster = :cluster and broker_id is not null
-and broker_id in (
-  select broker_id from metrics.broker_hourly
+with taking_part as (
+  select broker_id
+  from metrics.broker_hourly
   where hour > :hour - interval '72 hours' and hour <= :hour
-  and cluster = :cluster and reassignment_bytes_in_per_second > 0
+  and cluster = :cluster and broker_id is not null
   group by broker_id
-  order by sum(reassignment_bytes_in_per_second) desc
+  having max(greatest(reassignment_bytes_in_per_second, reassignment_bytes_out_per_second)) > 0
+  order by max(greatest(reassignment_bytes_in_per_second, reassignment_bytes_out_per_second)) desc, broker_id asc
   limit 5
 )
-and reassignment_bytes_in_per_second is not null
+
+select
+  hour as at,
+  'broker ' || broker_id as series,
+  log_flush_p95_ms as value
+from metrics.broker_hourly
+where hour > :hour - interval '72 hours' and hour <= :hour
+and cluster = :cluster and broker_id in (select t.broker_id from taking_part as t)
+and log_flush_p95_ms is not null
 order by at, series

@@ -46,9 +46,7 @@ verdicts:
       - "Create new topics with fewer partitions."
       - "If all partitions are needed, add a broker and reassign replicas to it."
     commands: &commands
-      - "{% for one in (gone_applications or [])[:1] %}streamwarden plan removal {{ one }} --cluster {{ cluster }}{% endfor %}"
-      - "{% for one in (gone_applications or [])[1:2] %}streamwarden plan removal {{ one }} --cluster {{ cluster }}{% endfor %}"
-      - "{% for one in (gone_applications or [])[2:3] %}streamwarden plan removal {{ one }} --cluster {{ cluster }}{% endfor %}"
+      - "{% for one in gone_applications or [] %}streamwarden plan removal {{ one }} --cluster {{ cluster }}\n{% endfor %}"
       - "streamwarden psql -c \"select topic, owner, partitions, needed_partitions from topics_low_rate where cluster = '{{ cluster }}'\""
   excessive:
     status: firing
