@@ -122,102 +122,23 @@ with running as materialized (
   from public.reassignments(:hour)
 ),
 
-moving as materialized (
-  select *
-  from public.partitions_moving(:hour)
-),
-
-taking_part as materialized (
-  select *
-  from public.reassignment_brokers(:hour)
-),
-
 -- Null if the in-sync replicas of one moving partition are unknown.
 reported as (
   select
     cluster,
     bool_and(isr is not null) as is_isr_reported
-  from moving
+  from public.partitions_moving(:hour)
   group by cluster
-),
-
--- Replicas out of sync, without the new ones: now, and before the reassignment began. `offset 0` keeps the planner from
--- reading the partitions of all clusters.
-lagging as (
-  select
-    p.cluster,
-    count(*) filter (where p.hour = :hour) as lagging_now,
-    count(*) filter (where p.hour < :hour) as lagging_before,
-    array_agg(distinct l.broker_id) filter (where p.hour = :hour) as lagging_brokers
-  from running as g
-  cross join lateral (
-    select * from metrics.partition_hourly as one
-    where one.hour in (:hour, g.running_since - interval '1 hour') and one.cluster = g.cluster
-    and one.missing_brokers is not null and one.isr > 0
-    offset 0  -- noqa: AM09
-  ) as p
-  cross join lateral jsonb_array_elements_text(p.missing_brokers) as l (broker_id)
-  left join moving as m
-    on p.hour = :hour and p.cluster = m.cluster and p.topic = m.topic and p.partition = m.partition
-  left join inventory.broker_hourly as o
-    on o.hour = :hour and p.cluster = o.cluster and l.broker_id = cast(o.broker_id as text)
-  left join metrics.broker_hourly as h
-    on p.hour = h.hour and p.cluster = h.cluster and l.broker_id = cast(h.broker_id as text)
-  left join metrics.broker_hourly as led on p.hour = led.hour and p.cluster = led.cluster and p.leader = led.broker_id
-  where
-    g.running_since is not null
-    and coalesce(not m.adding @> to_jsonb(cast(l.broker_id as integer)), true)
-    and o.is_listed
-    and coalesce(h.process_started_at < p.hour, true)
-    and led.under_replicated_partitions is distinct from 0  -- otherwise it is in sync again
-    and exists (
-      select 1 from taking_part as t
-      where t.cluster = p.cluster and (t.broker_id = p.leader or cast(t.broker_id as text) = l.broker_id)
-    )
-  group by p.cluster
-),
-
--- Log flush latency of the brokers that take part, and its baseline.
-flushed as (
-  select
-    t.cluster,
-    t.broker_id,
-    b.samples,
-    b.log_flush_p95_ms,
-    b.log_flushes_per_second,
-    u.median as baseline_ms,
-    coalesce(
-      b.reassignment_bytes_in_per_second + b.reassignment_bytes_out_per_second >= :copied_ratio * (
-        b.bytes_in_per_second + b.bytes_out_per_second + coalesce(b.replication_bytes_in_per_second, 0)
-        + coalesce(b.replication_bytes_out_per_second, 0)
-      ), true
-    ) as is_copying,
-    greatest(b.reassignment_bytes_in_per_second, b.reassignment_bytes_out_per_second) as copied_bytes_per_second
-  from taking_part as t
-  left join inventory.broker_hourly as o on o.hour = :hour and t.cluster = o.cluster and t.broker_id = o.broker_id
-  left join metrics.broker_hourly as b
-    on b.hour = :hour and t.cluster = b.cluster and t.broker_id = b.broker_id
-  left join lateral (
-    select
-      array_agg(h.hour) as hours,
-      array_agg(h.log_flush_p95_ms) as flush_ms
-    from metrics.broker_hourly as h
-    inner join running as g using (cluster)
-    where h.hour >= b.hour - interval '672 hours' and h.hour < g.running_since
-    and h.cluster = b.cluster and h.endpoint = b.endpoint
-  ) as h on true
-  left join lateral public.topic_baseline(b.hour, h.hours, h.flush_ms, cast(:least_history as integer)) as u on true
-  where o.is_listed is distinct from false
 ),
 
 evaluated_broker as (
   select
     *,
-    is_copying
+    coalesce(copied_ratio >= :copied_ratio, true)
     and log_flush_p95_ms >= greatest(:change_ratio * baseline_ms, baseline_ms + :change_floor_ms) as is_slow,
     samples is null or (log_flushes_per_second is distinct from 0 and (log_flush_p95_ms is null or baseline_ms is null))
       as is_unknown
-  from flushed
+  from public.reassignment_flushes(:hour, cast(:least_history as integer))
 ),
 
 slow as (
@@ -233,75 +154,12 @@ slow as (
   group by cluster
 ),
 
--- Groups that lag, and did not lag as much before.
-behind as materialized (
-  select
-    g.cluster,
-    g.group_id,
-    g.lag_seconds_max
-  from metrics.consumer_group_hourly as g
-  inner join running as s using (cluster)
-  where
-    g.hour = :hour
-    and s.running_since is not null
-    and g.lag_seconds_max >= :late_seconds
-    and g.lag_seconds_max >= :lag_ratio * (
-      select max(h.lag_seconds_max)
-      from metrics.consumer_group_hourly as h
-      where
-        h.cluster = g.cluster and h.group_id = g.group_id and h.hour < s.running_since
-        and h.hour in (
-          select s.running_since - make_interval(hours => n) from generate_series(1, 24) as n
-          union
-          select :hour - make_interval(days => n) from generate_series(1, 28) as n
-        )
-    )
-),
-
--- The partitions that these brokers lead.
-led as (
-  select
-    p.cluster,
-    p.topic,
-    p.partition
-  from (select distinct b.cluster from behind as b) as one
-  cross join lateral (
-    select * from metrics.partition_hourly as each_partition
-    where each_partition.hour = :hour and each_partition.cluster = one.cluster
-    offset 0  -- noqa: AM09
-  ) as p
-  inner join taking_part as t on p.cluster = t.cluster and p.leader = t.broker_id
-),
-
-read as (
-  select
-    c.cluster,
-    c.group_id,
-    c.topic,
-    c.partition,
-    c.lag_seconds,
-    c.lag_seconds >= :late_seconds as is_late,
-    led.cluster is not null as is_led
-  from (select distinct b.cluster from behind as b) as one
-  cross join lateral (
-    select * from metrics.consumer_partition_hourly as each_reader
-    where each_reader.hour = :hour and each_reader.cluster = one.cluster
-    offset 0  -- noqa: AM09
-  ) as c
-  left join led on c.cluster = led.cluster and c.topic = led.topic and c.partition = led.partition
-),
-
+-- Groups that read from these brokers.
 late_group as materialized (
   select
-    r.cluster,
-    r.group_id,
-    b.group_id is not null and bool_or(r.is_late and r.is_led)
-    and count(*) filter (where r.is_late and r.is_led) >= :led_share * count(*) filter (where r.is_late) as is_late,
-    max(r.lag_seconds) filter (where r.is_led) as lag_seconds
-  from read as r
-  left join behind as b using (cluster, group_id)
-  group by r.cluster, r.group_id, b.group_id
-  having bool_or(r.is_led)
+    *,
+    has_risen and led_late_partitions > 0 and led_late_partitions >= :led_share * late_partitions as is_late
+  from public.reassignment_groups(:hour, :late_seconds, :lag_ratio)
 ),
 
 lagging_group as (
@@ -311,17 +169,15 @@ lagging_group as (
     g.lag_at_least_seconds,
     g.lagging_group_ids,
     (
-      select (jsonb_agg(jsonb_build_object('topic', r.topic, 'partition', r.partition) order by r.topic, r.partition))
+      select (jsonb_agg(one.partition order by one.partition))
       from (
-        select distinct
-          r.topic,
-          r.partition
-        from read as r
-        inner join late_group as l using (cluster, group_id)
-        where r.cluster = g.cluster and l.is_late and r.is_late and r.is_led
-        order by r.topic asc, r.partition asc
+        select distinct e.partition
+        from late_group as l
+        cross join lateral jsonb_array_elements(l.affected) as e (partition)
+        where l.cluster = g.cluster and l.is_late
+        order by e.partition asc
         limit 500
-      ) as r
+      ) as one
     ) as affected
   from (
     select
@@ -339,12 +195,12 @@ lagging_group as (
 measured as (
   select
     c.*,
-    l.lagging_brokers,
+    l.broker_ids as lagging_brokers,
     p.is_isr_reported,
     s.slow_brokers,
     s.unresponsive_brokers,
     s.busiest_bytes_per_second,
-    case when p.is_isr_reported then greatest(l.lagging_now - l.lagging_before, 0) end as lagging_replicas,
+    case when p.is_isr_reported then greatest(l.replicas - l.replicas_before, 0) end as lagging_replicas,
     case when p.cluster is not null then coalesce(a.lagging_groups, 0) end as lagging_groups,
     a.lagging_group_ids,
     a.lag_at_least_seconds,
@@ -356,7 +212,7 @@ measured as (
   from running as c
   left join reported as p using (cluster)
   left join slow as s using (cluster)
-  left join lagging as l using (cluster)
+  left join public.reassignment_out_of_sync(:hour) as l using (cluster)
   left join lagging_group as a using (cluster)
 ),
 

@@ -157,3 +157,104 @@ def test_hours_of_other_clusters_and_before_are_left_out(connection: sa.Connecti
     assert [tuple(row.values()) for row in found] == [
         (HOUR - timedelta(hours=1), "c", True, True, True), (HOUR, "c", False, False, False),
     ]  # fmt: skip
+
+
+def running(connection: sa.Connection, since: int = 3) -> None:
+    """A reassignment of t-0 from broker 1 to 3, that many hours ago; broker 2 takes no part."""
+    brokers(connection, since + 1, {1: 0, 2: 0, 3: 0})
+    for ago in range(since + 1):
+        brokers(connection, ago, {1: 0, 2: 0, 3: 1})
+    moving(connection)
+
+
+def partition(connection: sa.Connection, topic: str, number: int, hours_ago: int = 0, **columns: Any) -> None:
+    row = {"topic": topic, "partition": number, "replicas": 3, "isr": 2, "hour": HOUR - timedelta(hours=hours_ago)}
+    given(connection, "metrics.partition_hourly", row | columns)
+
+
+@pytest.mark.parametrize(
+    ("broker", "replicas"),
+    [
+        ({}, 1),
+        ({"process_started_at": HOUR - timedelta(minutes=1)}, 1),
+        ({"process_started_at": HOUR}, None),  # restarted in the hour
+    ],
+)
+def test_replicas_out_of_sync_are_counted_now_and_before(
+    connection: sa.Connection, broker: dict[str, Any], replicas: int | None
+) -> None:
+    running(connection)
+    given(connection, "metrics.broker_hourly", {"broker_id": 2, "endpoint": "b2"} | broker)
+    partition(connection, "t", 0, leader=1, missing_brokers=[2, 3])  # 3 is being added
+    partition(connection, "u", 0, leader=2, missing_brokers=[2])  # neither takes part
+    partition(connection, "t", 1, isr=0, missing_brokers=[1, 2])  # offline
+    partition(connection, "u", 0, hours_ago=4, leader=2, missing_brokers=[1, 3])
+    partition(connection, "u", 0, hours_ago=2, leader=2, missing_brokers=[1, 3])
+    [found] = called(connection, "reassignment_out_of_sync(:hour)")
+    expected = (replicas or 0, 2, ["2"] if replicas else None)
+    assert (found["replicas"], found["replicas_before"], found["broker_ids"]) == expected
+
+
+def test_replicas_of_a_broker_that_is_not_listed_or_in_sync_again_do_not_count(connection: sa.Connection) -> None:
+    running(connection)
+    partition(connection, "t", 0, leader=1, missing_brokers=[2])
+    connection.execute(sa.text("update inventory.broker_hourly set is_listed = false where broker_id = 2"))
+    assert called(connection, "reassignment_out_of_sync(:hour)") == []
+    connection.execute(sa.text("update inventory.broker_hourly set is_listed = true"))
+    assert len(called(connection, "reassignment_out_of_sync(:hour)")) == 1
+    given(
+        connection, "metrics.broker_hourly", {"broker_id": 1, "endpoint": "b1", "under_replicated_partitions": 0}
+    )  # fmt: skip
+    assert called(connection, "reassignment_out_of_sync(:hour)") == []
+
+
+def test_flush_latency_is_compared_with_the_hours_before_the_reassignment(connection: sa.Connection) -> None:
+    running(connection)
+    traffic = {"bytes_in_per_second": 60.0, "bytes_out_per_second": 20.0, "replication_bytes_in_per_second": 20.0}
+    broker = {"endpoint": "b3", "broker_id": 3, "samples": 3, "log_flushes_per_second": 1.0} | traffic
+    now = {"reassignment_bytes_in_per_second": 20.0, "reassignment_bytes_out_per_second": 5.0, "log_flush_p95_ms": 30.0}
+    hours = {ago: {"log_flush_p95_ms": 50.0 if ago <= 3 else 9.0} for ago in range(1, 16)} | {0: now}
+    rows = ({"hour": HOUR - timedelta(hours=ago)} | broker | columns for ago, columns in hours.items())
+    given(connection, "metrics.broker_hourly", *rows)
+    found = {row["broker_id"]: row for row in called(connection, "reassignment_flushes(:hour, 12)")}
+    assert found.keys() == {3}  # the leader is unknown
+    assert (found[3]["log_flush_p95_ms"], found[3]["baseline_ms"]) == (30.0, 9.0)
+    assert (found[3]["copied_bytes_per_second"], found[3]["copied_ratio"]) == (20.0, 0.25)
+    assert called(connection, "reassignment_flushes(:hour, 13)")[0]["baseline_ms"] is None
+
+
+def test_a_broker_without_a_response_has_no_flush_latency(connection: sa.Connection) -> None:
+    running(connection)
+    [found] = called(connection, "reassignment_flushes(:hour, 1)")
+    assert (found["broker_id"], found["samples"], found["baseline_ms"]) == (3, None, None)
+    connection.execute(sa.text("update inventory.broker_hourly set is_listed = false where broker_id = 3"))
+    assert called(connection, "reassignment_flushes(:hour, 1)") == []
+
+
+def group(connection: sa.Connection, group_id: str, lag: float, before: float | None, **late: float) -> None:
+    """A group with its lag now and on the day before the reassignment; `t_0=700` is the lag of a partition."""
+    at = {HOUR: lag} | ({HOUR - timedelta(hours=5): before} if before is not None else {})
+    lags = ({"hour": hour, "group_id": group_id, "lag_seconds_max": seconds} for hour, seconds in at.items())
+    given(connection, "metrics.consumer_group_hourly", *lags)
+    places = (
+        {"group_id": group_id, "topic": name[0], "partition": int(name[2:]), "lag_seconds": seconds}
+        for name, seconds in late.items()
+    )
+    given(connection, "metrics.consumer_partition_hourly", *places)
+
+
+def test_groups_on_these_brokers_are_listed_with_their_late_partitions(connection: sa.Connection) -> None:
+    running(connection)
+    for number in (0, 1, 2):
+        partition(connection, "t", number, leader=1)
+    partition(connection, "u", 0, leader=2)
+    group(connection, "risen", 700, 350, t_0=650, t_1=700, t_2=599, u_0=600)
+    group(connection, "as_before", 700, 351, t_0=700)
+    group(connection, "new", 700, None, t_0=700)
+    group(connection, "elsewhere", 900, 0, u_0=900)
+    found = {row["group_id"]: row for row in called(connection, "reassignment_groups(:hour, 600, 2)")}
+    assert {name: row["has_risen"] for name, row in found.items()} == {"risen": True, "as_before": False, "new": False}
+    risen = found["risen"]
+    assert (risen["lag_seconds"], risen["late_partitions"], risen["led_late_partitions"]) == (700.0, 3, 2)
+    assert risen["affected"] == [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
+    assert called(connection, "reassignment_groups(:hour, 950, 2)") == []  # no lag has risen
