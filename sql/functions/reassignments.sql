@@ -2,7 +2,7 @@
 create or replace function public.reassignments(as_of timestamptz) returns table (
   cluster text,
   is_reported boolean,                         -- false: the cluster did not list its reassignments
-  is_running boolean,
+  is_running boolean,                          -- null: not reported
   running_since timestamptz,                   -- the first hour, of at most 14 days
   moving_partitions bigint,
   moving_bytes double precision,               -- of all replicas to be made
@@ -15,7 +15,7 @@ create or replace function public.reassignments(as_of timestamptz) returns table
     select
       b.cluster,
       bool_or(b.adding_replicas is not null) as is_reported,
-      coalesce(bool_or(b.adding_replicas > 0), false) as is_running
+      bool_or(b.adding_replicas > 0) as is_running
     from inventory.broker_hourly as b
     where b.hour = as_of
     group by b.cluster

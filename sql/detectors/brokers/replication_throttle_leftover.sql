@@ -104,7 +104,7 @@ cluster as materialized (
   select
     b.cluster,
     bool_or(b.adding_replicas is not null) as is_reported,
-    coalesce(bool_or(b.adding_replicas > 0), false) as is_running,
+    bool_or(b.adding_replicas > 0) as is_running,
     bool_or(b.throttles <> '{}') or b.cluster in (select n.cluster from named as n) as has_settings,
     bool_and(b.throttles is not null) filter (where b.is_listed) as is_rate_reported
   from inventory.broker_hourly as b
@@ -115,7 +115,7 @@ cluster as materialized (
 past as materialized (
   select p.*
   from public.reassignment_hours(
-    array(select c.cluster from cluster as c where c.has_settings and not c.is_running),
+    array(select c.cluster from cluster as c where c.has_settings),
     cast(:hour as timestamptz) - interval '336 hours', :hour
   ) as p
 ),
@@ -230,7 +230,7 @@ throttled_hour as (
   from inventory.topic_hourly
   where hour > :hour - interval '336 hours' and hour <= :hour
   and (leader_throttled_replicas is not null or follower_throttled_replicas is not null)
-  and cluster = any(array(select c.cluster from cluster as c where c.has_settings and not c.is_running))
+  and cluster = any(array(select c.cluster from cluster as c where c.has_settings))
 ),
 
 -- For how long a throttle was set and nothing was reassigned, hour by hour.
@@ -255,10 +255,10 @@ select
     when not c.is_reported then 'not_reported'
     when c.is_running then 'reassignment_running'
     when l.is_unused and s.throttle_bytes_per_second is not null then 'slows_replication'
-    when l.is_unused and t.throttled_topics > 0 and c.is_rate_reported is not true then 'effect_unknown'
-    when l.is_unused and (t.throttled_topics > 0 or (l.has_leftover_rates and b.rated_brokers > 0)) then 'without_effect'
-    when u.unknown_topics > 0 then 'settings_unknown'
-    when b.rated_brokers > 0 or c.cluster in (select n.cluster from named as n where n.hour = :hour) then 'recently_used'
+    when l.is_unused and t.cluster is not null and c.is_rate_reported is not true then 'effect_unknown'
+    when l.is_unused and (t.cluster is not null or (l.has_leftover_rates and b.cluster is not null)) then 'without_effect'
+    when u.cluster is not null then 'settings_unknown'
+    when b.cluster is not null or c.cluster in (select n.cluster from named as n where n.hour = :hour) then 'recently_used'
     else 'no_throttle'
   end as reason,
   c.cluster,

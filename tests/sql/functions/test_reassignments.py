@@ -151,7 +151,7 @@ def test_each_setting_of_a_broker_is_a_rate(connection: sa.Connection) -> None:
 def test_hours_of_other_clusters_and_before_are_left_out(connection: sa.Connection) -> None:
     brokers(connection, 2, {1: 1})
     brokers(connection, 1, {1: 1, 2: None}, throttles={LEADER_RATE: rate(5)})
-    brokers(connection, 0, {1: None})
+    brokers(connection, 0, {1: None}, throttles=None)
     brokers(connection, 0, {1: 1}, cluster="d")
     found = called(connection, "reassignment_hours(array['c'], :hour - interval '2 hours', :hour) order by hour")
     assert [tuple(row.values()) for row in found] == [
@@ -223,6 +223,24 @@ def test_flush_latency_is_compared_with_the_hours_before_the_reassignment(connec
     assert called(connection, "reassignment_flushes(:hour, 13)")[0]["baseline_ms"] is None
 
 
+@pytest.mark.parametrize(
+    ("traffic", "ratio"),
+    [
+        ({"bytes_in_per_second": 30.0, "bytes_out_per_second": 20.0}, 0.5),
+        ({"bytes_in_per_second": 30.0, "bytes_out_per_second": 0.0, "replication_bytes_out_per_second": 20.0}, 0.5),
+        ({"bytes_in_per_second": 0.0, "bytes_out_per_second": 0.0}, None),
+        ({}, None),
+    ],
+)
+def test_copied_bytes_are_a_ratio_of_the_reported_traffic(
+    connection: sa.Connection, traffic: dict[str, float], ratio: float | None
+) -> None:
+    running(connection)
+    copied = {"reassignment_bytes_in_per_second": 20.0, "reassignment_bytes_out_per_second": 5.0}
+    given(connection, "metrics.broker_hourly", {"endpoint": "b3", "broker_id": 3, "samples": 3} | copied | traffic)
+    assert called(connection, "reassignment_flushes(:hour, 1)")[0]["copied_ratio"] == ratio
+
+
 def test_a_broker_without_a_response_has_no_flush_latency(connection: sa.Connection) -> None:
     running(connection)
     [found] = called(connection, "reassignment_flushes(:hour, 1)")
@@ -258,3 +276,25 @@ def test_groups_on_these_brokers_are_listed_with_their_late_partitions(connectio
     assert (risen["lag_seconds"], risen["late_partitions"], risen["led_late_partitions"]) == (700.0, 3, 2)
     assert risen["affected"] == [{"topic": "t", "partition": 0}, {"topic": "t", "partition": 1}]
     assert called(connection, "reassignment_groups(:hour, 950, 2)") == []  # no lag has risen
+
+
+@pytest.mark.parametrize(
+    ("running_for", "hours_ago", "is_compared"),
+    [
+        (3, 4, True), (3, 27, True), (3, 28, False),  # the day before the reassignment
+        (3, 28 * 24, True), (3, 29 * 24, False),  # this hour of four weeks
+        (24, 24, False), (25, 24, False), (24, 48, True),  # not since it began
+    ],
+)  # fmt: skip
+def test_lag_is_compared_with_the_day_and_the_four_weeks_before(
+    connection: sa.Connection, running_for: int, hours_ago: int, is_compared: bool
+) -> None:
+    running(connection, running_for)
+    partition(connection, "t", 0, leader=1)
+    group(connection, "other", 700, None, t_0=700)  # has risen, so that the groups of the cluster are listed
+    group(connection, "g", 700, None, t_0=700)
+    at = {hours_ago: 400.0, running_for + 10: 0.0}
+    lags = [{"hour": HOUR - timedelta(hours=ago), "group_id": "g", "lag_seconds_max": lag} for ago, lag in at.items()]
+    given(connection, "metrics.consumer_group_hourly", *lags, lags[-1] | {"group_id": "other"})
+    found = {row["group_id"]: row["has_risen"] for row in called(connection, "reassignment_groups(:hour, 600, 2)")}
+    assert found["g"] is not is_compared
