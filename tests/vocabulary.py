@@ -51,8 +51,7 @@ class Allowed(NamedTuple):
 ALLOWED = (
     Allowed("*", "s letter", "of the alphabet"),
     Allowed("*", "capital letter", "of the alphabet"),
-    Allowed("*", "dead-letter", "topic of Kafka Connect and Kafka Streams for records that cannot be processed"),
-    Allowed("*", "dead_letter", "the same, as a name"),
+    Allowed("*", "dead letter", "dead letter queues and topics, as Kafka Connect names them"),
 )
 MAX_ALLOWED = 15
 

@@ -1,8 +1,8 @@
 /*
-title: Partitions on each broker
+title: Partitions per broker
 unit: partitions
 kind: stacked
-why: "The dozen brokers with the most partitions: if few are above the limit, a reassignment helps; if all are, it does not."
+why: "The twelve brokers with most partitions: if only a few hold too many, a reassignment is enough."
 */
 with broker as (
   select

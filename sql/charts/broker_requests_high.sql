@@ -1,8 +1,8 @@
 /*
-title: Produce requests and produce latency (p99)
-unit: multiple of the median
+title: Produce request rate and produce latency (p99)
+unit: of its median
 kind: lines
-why: "One week by hour, each divided by its median. Latency that rises steeply with the request rate shows a broker beyond its capacity."
+why: "Both per hour of the last week, divided by their medians: where latency rises faster than the request rate, the broker is above its capacity."
 */
 with seen as (
   select
@@ -14,7 +14,7 @@ with seen as (
   and hour > :hour - interval '7 days' and hour <= :hour
 ),
 
-usual as (
+median_of_week as (
   select
     percentile_cont(0.5) within group (order by requests) as requests,
     percentile_cont(0.5) within group (order by produce_p99_ms) as produce_p99_ms
@@ -26,10 +26,10 @@ select
   line.series,
   line.value
 from seen
-cross join usual
+cross join median_of_week
 cross join lateral (
   values
-  ('produce requests', seen.requests / nullif(usual.requests, 0)),
-  ('99th percentile', seen.produce_p99_ms / nullif(usual.produce_p99_ms, 0))
+  ('produce request rate', seen.requests / nullif(median_of_week.requests, 0)),
+  ('produce latency (p99)', seen.produce_p99_ms / nullif(median_of_week.produce_p99_ms, 0))
 ) as line (series, value)
 order by at, series

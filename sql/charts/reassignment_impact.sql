@@ -1,33 +1,26 @@
 /*
-title: Bytes left to copy, and bytes copied per hour
-unit: GiB
+title: Log flush latency (p95) of the brokers that take part
+unit: ms
 kind: lines
-why: "Last 72 hours. A line that does not fall is a stuck reassignment; the bytes copied per hour bound the remaining time from below."
+why: "Latency that rises when copying begins shows the impact of the reassignment on each broker."
 */
-select
-  hour as at,
-  'left to copy' as series,
-  sum(left_bytes) / 1073741824 as value
-from inventory.reassignment_hourly
-where hour > :hour - interval '72 hours' and hour <= :hour
-and cluster = :cluster
-group by hour
-having sum(left_bytes) is not null
-union all
-select
-  hour as at,
-  'copied to broker ' || broker_id || ' in the hour' as series,
-  reassignment_bytes_in_per_second * 3600 / 1073741824 as value
-from metrics.broker_hourly
-where hour > :hour - interval '72 hours' and hour <= :hour
-and cluster = :cluster and broker_id is not null
-and broker_id in (
-  select broker_id from metrics.broker_hourly
+with taking_part as (
+  select broker_id
+  from metrics.broker_hourly
   where hour > :hour - interval '72 hours' and hour <= :hour
-  and cluster = :cluster and reassignment_bytes_in_per_second > 0
+  and cluster = :cluster and broker_id is not null
   group by broker_id
-  order by sum(reassignment_bytes_in_per_second) desc
+  having max(greatest(reassignment_bytes_in_per_second, reassignment_bytes_out_per_second)) > 0
+  order by max(greatest(reassignment_bytes_in_per_second, reassignment_bytes_out_per_second)) desc, broker_id asc
   limit 5
 )
-and reassignment_bytes_in_per_second is not null
+
+select
+  hour as at,
+  'broker ' || broker_id as series,
+  log_flush_p95_ms as value
+from metrics.broker_hourly
+where hour > :hour - interval '72 hours' and hour <= :hour
+and cluster = :cluster and broker_id in (select t.broker_id from taking_part as t)
+and log_flush_p95_ms is not null
 order by at, series

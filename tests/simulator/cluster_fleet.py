@@ -26,10 +26,12 @@ RULES = (
     "compaction_stalled",
     "broker_requests_high",
     "reassignment_impact",
+    "reassignment_stuck",
+    "replication_throttle_leftover",
 )
 # fmt: off
 (FILES, SLOW, FLUSHES, UNEVEN, MANY, CONTROLLERS, UNDER_REPLICATED, LEADERLESS, DISK, COLD, DOWN, REFUSED, UNCLEANED,
- REQUESTS, MOVES) = RULES
+ REQUESTS, MOVES, STUCK, THROTTLE) = RULES
 # fmt: on
 
 

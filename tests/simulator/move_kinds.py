@@ -1,9 +1,9 @@
-"""Partition reassignments, leftover throttles, and decoys."""
+"""Partition reassignments with an impact, stuck ones, leftover throttles, and decoys."""
 
 from __future__ import annotations
 
 from tests.simulator.broker_kinds import slow
-from tests.simulator.cluster_fleet import DOWN, MOVES, SLOW, UNDER_REPLICATED, UNEVEN, Fleet
+from tests.simulator.cluster_fleet import DOWN, MOVES, SLOW, STUCK, THROTTLE, UNDER_REPLICATED, UNEVEN, Fleet
 from tests.simulator.cluster_kinds import goes_down
 from tests.simulator.clusters import GIB, NOW, Cluster, Move
 
@@ -62,33 +62,33 @@ def move_leaves_replicas_behind(fleet: Fleet, cluster: Cluster) -> None:
     fleet.unclear(UNEVEN, cluster)
 
 
-def move_stands_still(fleet: Fleet, cluster: Cluster) -> None:
+def move_stuck(fleet: Fleet, cluster: Cluster) -> None:
     moves(cluster, int(cluster.chance.integers(2, 5)), copies=0.01, advances=False)
-    fleet.fault(MOVES, cluster, None, "warning")
+    fleet.fault(STUCK, cluster, None, "warning")
 
 
 def moves_to_one_that_is_down(fleet: Fleet, cluster: Cluster) -> None:
     moves(cluster, 3, copies=0.0, advances=False)
     goes_down(cluster, TARGET)
-    fleet.fault(MOVES, cluster, None, "warning")
+    fleet.fault(STUCK, cluster, None, "warning")
     fleet.fault(DOWN, cluster, TARGET, "down")
     fleet.fault(UNDER_REPLICATED, cluster, TARGET, "warning")
 
 
 def throttle_left_behind(fleet: Fleet, cluster: Cluster) -> None:
     throttled(cluster, int(cluster.chance.integers(2, 6)))
-    fleet.fault(MOVES, cluster, None, "warning")
+    fleet.fault(THROTTLE, cluster, None, "warning")
 
 
 def rates_left_behind(fleet: Fleet, cluster: Cluster) -> None:
     """No topic lists throttled replicas, so the throttle has no effect."""
     throttled(cluster, 4, topics=False)
-    fleet.fault(MOVES, cluster, None, "info")
+    fleet.fault(THROTTLE, cluster, None, "info")
 
 
 def names_left_behind(fleet: Fleet, cluster: Cluster) -> None:
     throttled(cluster, 4, rates=False)
-    fleet.fault(MOVES, cluster, None, "info")
+    fleet.fault(THROTTLE, cluster, None, "info")
 
 
 def moves_and_disturbs_nobody(fleet: Fleet, cluster: Cluster) -> None:
@@ -147,7 +147,7 @@ FAULTS = (
     move_slows_flushes,
     throttled_and_slow_all_the_same,
     move_leaves_replicas_behind,
-    move_stands_still,
+    move_stuck,
     moves_to_one_that_is_down,
     throttle_left_behind,
     rates_left_behind,

@@ -575,7 +575,24 @@ def produce_failing() -> Rows:
 
 
 def reassignment_impact() -> Rows:
-    """A move slowed down, and has stood for hours."""
+    """Flushes of the leader slow down when copying begins, twelve hours ago."""
+
+    def flush(ago: int, broker: int) -> float:
+        return (3.1 if broker == 1 and ago < 12 else 1) * (7 + wave(ago, 1.5) + noise(ago + broker, 0.6))
+
+    return {"metrics.broker_hourly": [
+        row for n in (1, 3)
+        for row in hourly(
+            SHOP | {"broker_id": n, "endpoint": f"http://10.0.0.{n}:8778/jolokia"}, 71,
+            log_flush_p95_ms=lambda ago, n=n: flush(ago, n),
+            reassignment_bytes_out_per_second=lambda ago, n=n: 40 * MIB if n == 1 and ago < 12 else 0.0,
+            reassignment_bytes_in_per_second=lambda ago, n=n: 40 * MIB if n == 3 and ago < 12 else 0.0,
+        )
+    ]}  # fmt: skip
+
+
+def reassignment_stuck() -> Rows:
+    """A reassignment slowed down, and has copied nothing for hours."""
 
     def left(ago: int) -> float:
         return 240 + 1.5 * max(0, ago - 14) ** 1.55
@@ -590,6 +607,27 @@ def reassignment_impact() -> Rows:
                 (left(ago + 1) - left(ago)) * GIB / 3600 if ago <= 48 else 0.0
             ),
         ),
+    }  # fmt: skip
+
+
+def replication_throttle_leftover() -> Rows:
+    """A reassignment ended a day ago, its throttle did not."""
+    rates = {"leader.replication.throttled.rate": {"value": "10485760", "source": "dynamic_broker_config"}}
+    return {
+        "inventory.broker_hourly": [
+            row for n in (1, 2, 3)
+            for row in hourly(
+                SHOP | {"broker_id": n, "is_listed": True}, 71,
+                adding_replicas=lambda ago: max(0, ago - 25) // 4 if ago < 50 else 0,
+                throttles=lambda ago: rates if ago < 50 else {},
+            )
+        ],
+        "inventory.topic_hourly": [
+            row for topic in ("orders", "payments")
+            for row in hourly(
+                SHOP | {"topic": topic}, 71, leader_throttled_replicas=lambda ago: "*" if ago < 50 else None
+            )
+        ],
     }  # fmt: skip
 
 
@@ -736,7 +774,8 @@ PICTURES: dict[str, Callable[[], Rows]] = {
         instance_cpu_starving, instance_unhealthy, instance_network_starving, internal_topic_foreign_consumer,
         latency_over_target,
         log_flush_slow, host_disk_filling, page_cache_small, partitions_leaderless, partitions_under_replicated,
-        produce_failing, reassignment_impact, state_store_growing, state_store_restore_slow,
+        produce_failing, reassignment_impact, reassignment_stuck, replication_throttle_leftover,
+        state_store_growing, state_store_restore_slow,
         state_store_schema_drift, stream_threads_dead, topic_abandoned, topic_compaction_wasteful,
         topic_message_size_changed, topic_on_parked_broker, topic_underpartitioned, topic_overpartitioned,
         topic_polled_empty, topic_replication_weak, topic_retention_wasteful, transaction_hanging,

@@ -31,6 +31,7 @@ def problems(detector: Detector) -> Iterator[str]:
     yield from mechanisms.problems(detector)
     yield from _columns(detector, columns)
     yield from _sql_texts(detector)
+    yield from text_problems(detector)
 
 
 def text_problems(detector: Detector) -> Iterator[str]:

@@ -57,12 +57,16 @@ def render_text(template: str, values: Mapping[str, Any]) -> str:
     Raises:
         StreamwardenError: the template is invalid or uses an undefined name.
     """
-    return _rendered(_SENTENCES, template, values)
+    return " ".join(_filled(_SENTENCES, template, values).split())
 
 
-def command(template: str, values: Mapping[str, Any]) -> str:
-    """Renders a shell command on one line: metrics as raw values, quoted for the shell. Raises as `render_text`."""
-    return _rendered(_COMMANDS, template, values)
+def commands(template: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Renders shell commands, one per line: metrics as raw values, quoted for the shell. Raises as `render_text`.
+
+    A template has one command; a line break in a loop makes one of each turn. Values are cleaned of line breaks.
+    """
+    lines = _filled(_COMMANDS, template, values).splitlines()
+    return tuple(line for each in lines if (line := " ".join(each.split())))
 
 
 def names_in(template: str) -> set[str]:
@@ -77,9 +81,9 @@ def names_in(template: str) -> set[str]:
         raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
 
 
-def _rendered(environment: jinja2.Environment, template: str, values: Mapping[str, Any]) -> str:
+def _filled(environment: jinja2.Environment, template: str, values: Mapping[str, Any]) -> str:
     try:
-        return " ".join(_compiled(environment, template).render(values).split())
+        return _compiled(environment, template).render(values)
     except (jinja2.TemplateError, TypeError, ZeroDivisionError) as error:
         raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
 

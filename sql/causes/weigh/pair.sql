@@ -82,7 +82,7 @@ where
   e.fingerprint <> c.fingerprint
   and case e.parts
     when 'resource' then e.resource = p.place
-    when 'named' then e.resource = p.place and (c.metrics -> 'disturbs')::jsonb ? e.resource
+    when 'named' then e.resource = p.place and (c.metrics -> 'slowed_brokers')::jsonb ? e.resource
     when 'replica' then
       e.resource <> p.place and e.cluster = split_part(substring(p.place from '^[a-z]+:(.*)'), '/', 1)
       -- Without lists of replicas, any broker of the cluster may hold the missing ones.

@@ -1,62 +1,102 @@
 /*
-title: Brokers hold too many partitions
+title: Too many partitions per broker
 resource_kind: cluster
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.topic_hourly, inventory.topic_hourly]
 params:
-  many: {default: 4000, unit: partitions, why: "what Kafka's authors advise as the most for a broker (Apache Kafka blog, KIP-500 era)"}
-  excessive: {default: 10000, unit: partitions, why: "with KRaft's metadata 10,000 on a calm broker are at ease; beyond that a restart takes long"}
+  many:
+    default: 4000
+    unit: partitions
+    why: "the most per broker that Kafka's authors advise (Apache Kafka blog, before KRaft)"
+  excessive:
+    default: 10000
+    unit: partitions
+    why: "with KRaft a broker handles 10,000 if it has little traffic; with more, a restart takes long"
   least_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's monitoring page advises at least 30 % idle request handlers"}
-  most_open_files_ratio: {default: 0.5, unit: ratio, why: "a restart or a burst of segments may double the open files"}
-  growth_ratio: {default: 0.2, unit: ratio, why: "a fifth more each month doubles the partitions in four"}
+  most_open_files_ratio: {default: 0.5, unit: ratio, why: "a restart or a burst of new segments can double the open files"}
+  growth_ratio: {default: 0.2, unit: ratio, why: "a fifth more each month doubles the partitions in four months"}
   growth_days: {default: 30, unit: days, why: "a month evens out releases and their clean-up"}
-  most_shown: {default: 10, unit: applications, why: "more commands are pasted by nobody"}
-description: |
-  A broker holds many partitions; a warning where it also shows: its request handlers are hardly idle, its open files near
-  their limit, or the cluster's partitions have grown fast. Without a symptom it is an info, beyond `excessive` a warning.
+  most_shown: {default: 10, unit: applications, why: "a ticket with more is not read to its end"}
 key_metrics: [most_partitions, handlers_idle_ratio, open_files_ratio, grown_ratio, quiet_partitions]
 verdicts:
-  hurts:
+  many_with_symptoms:
     status: firing
     severity: warning
-    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions, and it shows:{% if handlers_idle_ratio < least_idle_ratio %} the request handlers are idle for {{ handlers_idle_ratio }} only;{% endif %}{% if open_files_ratio > most_open_files_ratio %} {{ open_files_ratio }} of the limit of open files are taken;{% endif %}{% if grown_ratio >= growth_ratio %} the cluster has {{ grown_ratio }} more than {{ growth_days }} ago;{% endif %} {{ many }} are many."
-    actions:
-      - &fewer "Remove topics that nobody uses, and make new ones with fewer partitions: {{ quiet_partitions }} of {{ partitions }} got nothing in this hour.{% if could_go %} By what is found already there could go:{% for one in could_go %} {{ one.partitions | counted('partition') }} ({{ one.finding }}){{ ';' if not loop.last else '.' }}{% endfor %}{% endif %} Else add a broker and move replicas to it."
-    commands: &list
-      - "{% for application in gone_applications or [] %}streamwarden plan removal {{ application }} --cluster {{ cluster }}; {% endfor %}"
+    message: >
+      Broker {{ fullest_broker }} holds {{ most_partitions }} partitions (limit {{ many }}), and cluster {{ cluster }} shows
+      symptoms: {{ symptoms | join(", ") | words }}.
+    details:
+      - >
+        {% if handlers_idle_ratio < least_idle_ratio %}Request handlers are idle for {{ handlers_idle_ratio }} of the time
+        (limit {{ least_idle_ratio }}).{% endif %}
+      - >
+        {% if open_files_ratio > most_open_files_ratio %}{{ open_files_ratio }} of the file descriptors are in use (limit
+        {{ most_open_files_ratio }}).{% endif %}
+      - >
+        {% if grown_ratio >= growth_ratio %}The cluster has {{ grown_ratio }} more partitions than {{ growth_days }}
+        ago.{% endif %}
+      - &quiet "{% if partitions %}{{ quiet_partitions }} of {{ partitions | counted('partition') }} received no records in this hour.{% endif %}"
+      - &removable >
+        {% for one in could_go or [] %}Finding {{ one.finding }} lists {{ one.partitions | counted("partition") }} to
+        remove. {% endfor %}
+    impact: &impact "Broker restarts, leader elections, and controller failovers take longer, and requests wait."
+    actions: &actions
+      - "Remove unused topics, and internal topics of applications that no longer run."
+      - "Create new topics with fewer partitions."
+      - "If all partitions are needed, add a broker and reassign replicas to it."
+    commands: &commands
+      - "{% for one in gone_applications or [] %}streamwarden plan removal {{ one }} --cluster {{ cluster }}\n{% endfor %}"
       - "streamwarden psql -c \"select topic, owner, partitions, needed_partitions from topics_low_rate where cluster = '{{ cluster }}'\""
   excessive:
     status: firing
     severity: warning
-    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; it is calm so far, but {{ excessive }} are too many to restart in good time."
-    actions:
-      - *fewer
-    commands: *list
+    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions (limit {{ excessive }}), without symptoms so far."
+    details: &details
+      - *quiet
+      - *removable
+    impact: *impact
+    actions: *actions
+    commands: *commands
   many:
     status: firing
     severity: info
-    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions; {{ many }} are many, but all is calm."
-    actions:
-      - *fewer
-    commands: *list
-  few: {status: ok, message: "No broker holds more than {{ most_partitions }} partitions; {{ many }} are many."}
-  silent: {status: unknown, message: "{{ silent_brokers }} of {{ brokers }} brokers did not answer over JMX."}
-  untold: {status: unknown, message: "No broker told how many partitions it holds."}
+    message: "Broker {{ fullest_broker }} holds {{ most_partitions }} partitions (limit {{ many }}), without symptoms so far."
+    details: *details
+    impact: "Broker restarts, leader elections, and controller failovers will take longer if partitions keep growing."
+    actions: *actions
+    commands: *commands
+  within_limit: {status: ok, message: "Brokers of cluster {{ cluster }} hold at most {{ most_partitions }} partitions (limit {{ many }})."}
+  no_response:
+    status: unknown
+    message: "Not evaluated: {{ unresponsive_brokers }} of {{ brokers | counted('broker') }} did not respond over JMX."
+  not_reported: {status: unknown, message: "Not evaluated: no broker of cluster {{ cluster }} reported its partitions."}
 caused_by:
-  overpartitioning_adds_partitions: [hurts, excessive, many]
+  overpartitioning_adds_partitions: [many_with_symptoms, excessive, many]
 open_after_hours: 2
 clear_after_hours: 24
+description: |
+  A broker holds at least `many` partitions. The finding is a warning if one of three symptoms is present: busy request
+  handlers or many open files on such a broker, or a fast growth of the cluster's partitions. Without a symptom it is
+  an info, from `excessive` on a warning.
 runbook: |
-  1. See what could go by which finding, which kind and which application has them (by kind, by application), and how
-     many got nothing in the hour.
-  2. Remove what nobody reads or writes; a Streams application that is gone leaves changelogs and repartition topics.
-  3. Where each is needed, add a broker and move replicas, or raise num.io.threads and the limit of open files.
+  ## Meaning
+  Brokers hold more partitions than advised.
+  ## Impact
+  Every partition costs file descriptors, memory, and time at a restart, a leader election, or a controller failover.
+  ## Diagnosis
+  1. See which findings list removable partitions, and which kinds of topics and applications have most (metrics
+     `by_kind`, `by_application`).
+  2. Compare with the partitions that received no records in the hour.
+  ## Mitigation
+  1. Remove topics that nobody reads or writes. An application that no longer runs leaves changelog and repartition topics.
+  2. If all partitions are needed, add a broker and reassign replicas to it.
+  3. Until then raise num.io.threads and the limit of open files.
 limitations: |
-  Followers cost less than leaders; both count as one. Clusters with ZooKeeper bear less than those with KRaft, and aren't
-  told apart. Growth is known where topics were gathered `growth_days` ago. A topic that got nothing in this hour may be
-  one that is written once a day. What could go is what topic_overpartitioned, topic_abandoned and changelog_abandoned
-  said in the hours before; a topic may be counted by two of them.
+  Followers cost less than leaders, and both count as one. Clusters with ZooKeeper handle fewer partitions than those with
+  KRaft; the limits do not distinguish them. Growth is known only if topics were collected growth_days ago. A topic
+  without records in this hour may be written once a day. Removable partitions are those of the last findings of
+  topic_overpartitioned, topic_abandoned, and changelog_abandoned; a topic may be counted by two of them.
 */
 with broker as (
   select
@@ -75,7 +115,7 @@ of_brokers as (
   select
     cluster,
     count(*) as brokers,
-    count(*) filter (where samples is null) as silent_brokers,
+    count(*) filter (where samples is null) as unresponsive_brokers,
     max(partitions) as most_partitions,
     (array_agg(broker_id order by partitions desc nulls last, broker_id asc))[1] as fullest_broker,
     min(handlers_idle_ratio) filter (where partitions >= :many) as handlers_idle_ratio,
@@ -152,7 +192,7 @@ by_application as (
   group by cluster
 ),
 
-told as (
+removable as (
   select
     identity ->> 'cluster' as cluster,
     detector,
@@ -177,7 +217,7 @@ could_go as (
       detector,
       sum(partitions) as partitions,
       sum(open_files) as open_files
-    from told
+    from removable
     group by cluster, detector
   ) as finding
   group by cluster
@@ -192,7 +232,7 @@ gone as (
       cluster,
       application_id,
       row_number() over (partition by cluster order by partitions desc nulls last, application_id asc) as place
-    from told
+    from removable
     where application_id is not null
   ) as placed
   where place <= :most_shown
@@ -211,7 +251,7 @@ earlier as (
   order by cluster asc, hour desc
 ),
 
-judged as (
+evaluated as (
   select
     b.*,
     t.partitions,
@@ -221,7 +261,14 @@ judged as (
     k.by_kind,
     a.by_application,
     g.could_go,
-    r.applications as gone_applications
+    r.applications as gone_applications,
+    array_remove(
+      array[
+        case when b.handlers_idle_ratio < :least_idle_ratio then 'busy_request_handlers' end,
+        case when b.open_files_ratio > :most_open_files_ratio then 'many_open_files' end,
+        case when (t.partitions - e.partitions)::double precision / e.partitions >= :growth_ratio then 'fast_growth' end
+      ], null
+    ) as symptoms
   from of_brokers as b
   left join of_topics as t on b.cluster = t.cluster
   left join earlier as e on b.cluster = e.cluster
@@ -233,16 +280,12 @@ judged as (
 
 select
   case
-    when most_partitions >= :many and (
-      handlers_idle_ratio < :least_idle_ratio
-      or open_files_ratio > :most_open_files_ratio
-      or grown_ratio >= :growth_ratio
-    ) then 'hurts'
+    when most_partitions >= :many and symptoms <> '{}' then 'many_with_symptoms'
     when most_partitions >= :excessive then 'excessive'
     when most_partitions >= :many then 'many'
-    when silent_brokers > 0 then 'silent'
-    when most_partitions is null then 'untold'
-    else 'few'
+    when unresponsive_brokers > 0 then 'no_response'
+    when most_partitions is null then 'not_reported'
+    else 'within_limit'
   end as reason,
   cluster,
   most_partitions,
@@ -250,15 +293,16 @@ select
   handlers_idle_ratio,
   open_files_ratio,
   grown_ratio,
+  to_jsonb(symptoms) as symptoms,
   partitions,
   partitions_earlier,
   quiet_partitions,
   brokers,
-  silent_brokers,
+  unresponsive_brokers,
   could_go,
   gone_applications,
   by_broker,
   by_kind,
   by_application,
   affected
-from judged
+from evaluated

@@ -1,60 +1,130 @@
 /*
-title: Broker gets more produce requests than it can handle
+title: Produce request rate above broker capacity
 resource_kind: broker
 owner_role: platform
 maturity: stable
 reads: [metrics.broker_hourly, metrics.broker_topic_sample, metrics.client_hourly, inventory.broker_hourly]
 params:
-  produce_per_second: {default: 4000, unit: 1/s, why: "above it latencies rose on eight virtual CPUs; where 14 days show a knee, that one counts"}
-  least_knee: {default: 1000, unit: 1/s, why: "two virtual CPUs bear as many: what is slow with fewer is so for another reason"}
-  slow_ratio: {default: 2, unit: ratio, why: "producers that wait twice as long notice: from there on the knee is found"}
+  produce_per_second:
+    default: 4000
+    unit: 1/s
+    why: "above it latencies rose on brokers with eight vCPUs; a capacity learned from 14 days replaces it"
+  least_knee:
+    default: 1000
+    unit: 1/s
+    why: "a broker with two vCPUs handles as many: at a lower rate, requests are not what makes it slow"
+  slow_ratio: {default: 2, unit: ratio, why: "producers notice when they wait twice as long"}
   knee_hours: {default: 6, unit: h, why: "fewer slow hours are an incident"}
-  knee_share: {default: 0.8, unit: ratio, why: "of the hours with as many requests were slow: then it is the requests"}
-  cpu_ratio: {default: 0.8, unit: ratio, why: "of all processors, as the mean of an hour: its minutes are at the limit"}
-  handlers_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's own advice: below this requests begin to wait"}
-  hours: {default: 2, unit: h, why: "in a row: a batch or a restart is over by then"}
-  peak_hours: {default: 8, unit: h, why: "a day: a nightly batch lasts no longer; what does is the broker's load"}
-  peak_ratio: {default: 1.25, unit: ratio, why: "a peak that grew by more isn't the one that has always been"}
-  least_history: {default: 168, unit: h, why: "a week has every hour that is busy by habit"}
-  batch_bytes: {default: 16384, unit: bytes, why: "batch.size of producers, by default"}
-key_metrics: [produce_requests_per_second, knee_per_second, request_bytes, processors_busy_ratio, handlers_idle_min_ratio]
+  knee_share: {default: 0.8, unit: ratio, why: "if so many of the hours with as many requests were slow, requests are the reason"}
+  cpu_ratio: {default: 0.8, unit: ratio, why: "of all vCPUs, as the mean of an hour: some of its minutes are at the limit"}
+  handlers_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's monitoring page advises at least 30 % idle request handlers"}
+  hours: {default: 2, unit: h, why: "in a row: a batch or a restart ends sooner"}
+  peak_hours: {default: 8, unit: h, why: "per day: a nightly batch lasts no longer; what does is the broker's normal load"}
+  peak_ratio: {default: 1.25, unit: ratio, why: "a peak that grew by more is not the recurring one"}
+  least_history: {default: 168, unit: h, why: "a week contains every hour that is regularly busy"}
+  batch_bytes: {default: 16384, unit: bytes, why: "the default batch.size of producers"}
+key_metrics: [produce_requests_per_second, capacity_per_second, request_bytes, cpu_ratio_mean, handlers_idle_min_ratio]
 verdicts:
   high:
     status: firing
     severity: warning
-    message: "Produce requests of {{ request_bytes }} come at {{ produce_requests_per_second }}; {% if is_learnt %}from {{ knee_per_second }} on its producers have waited longer{% else %}a broker bears {{ knee_per_second }}{% endif %}. {% if processors_busy_ratio %}Its processors are busy for {{ processors_busy_ratio }}. {% endif %}{% if handlers_idle_min_ratio %}Its request handlers are idle for {{ handlers_idle_min_ratio }} of their time. {% endif %}So it was in {{ busy_hours }} of the last 24."
+    message: >
+      Produce request rate of broker {{ broker_id }} is {{ produce_requests_per_second }} (capacity
+      {{ capacity_per_second }}), above capacity in {{ busy_hours }} of the last 24.
+    details:
+      - >
+        {% if is_learned %}From {{ capacity_per_second }} on, produce latency (p99) exceeded {{ slow_ratio }} of its median
+        in most hours of the last 14 days.{% endif %}
+      - "{% if not is_learned %}The last 14 days show no rate at which latency rises, so the default capacity applies.{% endif %}"
+      - "{% if cpu_ratio_mean >= 0 %}CPU utilization is {{ cpu_ratio_mean }}.{% endif %}"
+      - "{% if handlers_idle_min_ratio >= 0 %}Request handlers are idle for {{ handlers_idle_min_ratio }} of the time.{% endif %}"
+      - "{% if request_bytes %}A produce request has {{ request_bytes }} on average.{% endif %}"
+      - "{% if can_batch %}In batches of {{ batch_bytes }}, the same bytes take {{ batched_requests_per_second }}.{% endif %}"
+      - >
+        {% for one in producers or [] %}Producers of {{ one.app }} send batches of {{ one.batch_bytes }} after
+        {{ one.queue_ms }} at {{ one.requests_per_second }}. {% endfor %}
+      - "{% if topics %}Most produce requests are for {{ topics | listed('topic') }}.{% endif %}"
+    impact: "Requests queue on this broker: producers and followers wait longer."
     actions:
-      - "{% if can_batch %}Let producers{% if producers %} in {{ producers | map(attribute='app') | join(', ') }}{% elif topics %} of {{ topics | map(attribute='topic') | join(', ') }}{% endif %} send larger batches (linger.ms 5 to 50, batch.size, compression.type){% if producers %}; {{ producers[0].app }} sends {{ producers[0].batch_bytes }} after {{ producers[0].queue_ms }}, with {{ producers[0].requests_per_second }}{% endif %}. In batches of {{ batch_bytes }} the same bytes are {{ batched_requests_per_second }}. A topic with fewer partitions makes fuller ones.{% else %}Its requests are large already: take leaders from it, if others have room.{% endif %} Else the cluster needs {{ more_brokers | counted('broker') }} more."
-    commands: ["kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe{% if topics %} --topic {{ topics[0].topic }}{% endif %}"]
-  habit: {status: ok, message: "Produce requests come at {{ produce_requests_per_second }}, {{ usual_requests_per_second }} is usual at this hour, and in {{ busy_hours }} of the last 24 only it got more than it bears."}
-  peer_down: {status: ok, message: "Produce requests come at {{ produce_requests_per_second }} while {{ down_brokers }} of {{ brokers }} brokers {{ 'is' if down_brokers == 1 else 'are' }} down, whose share it takes."}
-  new: {status: ok, message: "Produce requests come at {{ produce_requests_per_second }}, more than the {{ knee_per_second }} that it bears, but not for {{ hours }} yet."}
-  few: {status: ok, message: "It is busy, but not with its produce requests: they come at {{ produce_requests_per_second }}, and it bears {{ knee_per_second }}."}
-  at_ease: {status: ok, message: "It handles produce requests at {{ produce_requests_per_second }} with ease."}
-  short_history: {status: unknown, message: "Produce requests come at {{ produce_requests_per_second }}; of only {{ known_hours }} known nobody can say whether they always do at this hour."}
-  untold: {status: unknown, message: "The broker did not tell its produce requests, or how busy it is."}
-  controller: {status: unknown, is_not_applicable: true, message: "It is a controller and holds no logs."}
-  silent: {status: unknown, message: "The broker did not answer over JMX."}
+      - >
+        {% if can_batch and producers %}Increase linger.ms (5 to 50) and batch.size and enable compression in producers of
+        {{ producers | listed("app") }}.{% endif %}
+      - >
+        {% if can_batch and not producers %}Increase linger.ms (5 to 50) and batch.size and enable compression in producers
+        of its busiest topics.{% endif %}
+      - "{% if not can_batch %}Requests are large already: move partition leaders to brokers with free capacity.{% endif %}"
+      - "{% if can_batch %}Reduce the partitions of topics with little traffic: fewer partitions fill larger batches.{% endif %}"
+      - "If that is not enough, add {{ more_brokers | counted('broker') }} to the cluster."
+    commands:
+      - >
+        kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe{% if topics %} --topic
+        {{ topics[0].topic }}{% endif %}
+  recurring_peak:
+    status: ok
+    message: >
+      Produce request rate of broker {{ broker_id }} is {{ produce_requests_per_second }}, as expected for this hour
+      (baseline {{ baseline_requests_per_second }}).
+    details:
+      - "It exceeded the capacity of {{ capacity_per_second }} in {{ busy_hours }} of the last 24."
+  peer_down:
+    status: ok
+    message: >
+      Produce request rate of broker {{ broker_id }} is {{ produce_requests_per_second }} because {{ down_brokers }} of
+      {{ brokers | counted("broker") }} {{ down_brokers | plural("is", "are") }} down.
+  short_peak:
+    status: ok
+    message: >
+      Produce request rate of broker {{ broker_id }} is {{ produce_requests_per_second }} (capacity
+      {{ capacity_per_second }}), for less than {{ hours }} so far.
+  below_capacity:
+    status: ok
+    message: >
+      Broker {{ broker_id }} is busy, but its produce request rate of {{ produce_requests_per_second }} is below capacity
+      ({{ capacity_per_second }}).
+  not_saturated:
+    status: ok
+    message: >
+      CPU and request handlers of broker {{ broker_id }} are not saturated (produce request rate
+      {{ produce_requests_per_second }}).
+  short_history:
+    status: unknown
+    message: >
+      Not evaluated: broker {{ broker_id }} has no baseline for this hour, only {{ known_hours }} of the last 4 weeks are
+      known.
+  not_reported:
+    status: unknown
+    message: "Not evaluated: broker {{ broker_id }} did not report its produce requests, or neither CPU nor request handlers."
+  controller: {status: unknown, is_not_applicable: true, message: "Not applicable: {{ broker_id }} is a controller and holds no logs."}
+  no_response: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not respond over JMX."}
 caused_by:
   cpu_slows_broker: [high]
 open_after_hours: 1
 clear_after_hours: 2
 description: |
-  As many produce requests as the broker doesn't bear, and its processors busy for cpu_ratio or its request handlers idle for less
-  than handlers_idle_ratio, for hours in a row. What it bears is learnt from 14 days: the least rate from which on
-  knee_share of the hours, at least knee_hours of them, had a 99th percentile of produce requests beyond slow_ratio times
-  its median; least_knee at least. Where no such rate is to be seen it is produce_per_second. No alarm where it is so for
-  no more than peak_hours of a day and this hour of the day or of the week has always been like it (peak_ratio), nor where
-  it would get fewer if the brokers that are down took their share.
+  The broker gets more produce requests than its capacity, and its vCPUs are busy for cpu_ratio or its request handlers
+  idle for less than handlers_idle_ratio, for `hours` in a row. The capacity (the knee of the latency curve) is learned from 14 days: the lowest rate
+  (at least least_knee) from which on knee_share of the hours, and at least knee_hours, had a 99th percentile of produce
+  latency above slow_ratio times its median. Without such a rate it is produce_per_second. The detector does not fire if
+  the rate exceeds the capacity for at most peak_hours per day and this hour of the day or week is regularly as busy
+  (peak_ratio), nor if the rate were below capacity with the brokers that are down back in service.
 runbook: |
-  1. Bytes per request: small requests are producers without linger.ms, or with many partitions each.
-  2. Which producers and topics: they are listed with what they send at once; a batch that waits for 0 ms has no linger.ms.
-  3. Enough room elsewhere? Move leaders. Else a broker more.
+  ## Meaning
+  The broker receives more produce requests than it can handle, and its CPU or request handlers are saturated.
+  ## Impact
+  Requests wait in the queue. Producers, consumers, and followers of this broker see higher latency.
+  ## Diagnosis
+  1. Check bytes per request: small requests come from producers without linger.ms, or with many partitions each.
+  2. Check the listed producers and topics. A batch that waits for 0 ms has no linger.ms.
+  3. Compare with other brokers: is the load of one broker too high, or that of all?
+  ## Mitigation
+  1. Increase linger.ms and batch.size of the producers, and enable compression.
+  2. Move partition leaders to brokers with free capacity.
+  3. Add a broker.
 limitations: |
-  Producers are known only where their applications' JVMs are read, and by what they send to the whole cluster; else topics
-  are. A write is a request's part for one partition. Requests of
-  consumers and followers burden the handlers as well and aren't counted here. The knee of a broker that has always been
-  beyond it isn't seen.
+  Producers are known only where the JVMs of their applications are collected, with what they send to the whole cluster;
+  otherwise only topics are known. Requests per topic count one for each partition of a request. Requests of consumers
+  and followers use the same handlers and are not counted here. For a broker that always ran above its capacity, none can
+  be learned.
 */
 with broker as materialized (
   select
@@ -64,7 +134,7 @@ with broker as materialized (
   where hour = :hour
 ),
 
--- What was, of those only that aren't at ease.
+-- Only the history of saturated brokers is read.
 past as materialized (
   select
     p.cluster,
@@ -79,7 +149,7 @@ past as materialized (
   and p.hour between :hour - interval '28 days' and :hour
 ),
 
-lately as materialized (
+recent as materialized (
   select *
   from past
   where hour between :hour - interval '14 days' and :hour - interval '1 hour'
@@ -93,7 +163,7 @@ latency as materialized (
     percentile_cont(0.5) within group (order by requests) filter (
       where date_bin('1 day', hour, :hour) = hour
     ) as daily_requests
-  from lately
+  from recent
   group by cluster, endpoint
   having count(produce_p99_ms) >= :least_history
 ),
@@ -105,13 +175,13 @@ above as (
     p.requests,
     count(*) over as_many as hours,
     count(*) filter (where p.produce_p99_ms > :slow_ratio * l.median_ms) over as_many as slow_hours
-  from lately as p
+  from recent as p
   inner join latency as l using (cluster, endpoint)
   where p.requests > 0
   window as_many as (partition by p.cluster, p.endpoint order by p.requests desc)
 ),
 
-learnt as materialized (
+learned as materialized (
   select
     cluster,
     endpoint,
@@ -126,7 +196,7 @@ counted as materialized (
     p.cluster,
     p.endpoint,
     coalesce(l.knee, :produce_per_second) as knee,
-    l.knee is not null as is_learnt,
+    l.knee is not null as is_learned,
     count(*) filter (where p.hour > :hour - interval '24 hours' and high.is_high) as busy_hours,
     count(*) filter (
       where p.hour > :hour - make_interval(hours => cast(:hours as integer)) and high.is_high
@@ -134,7 +204,7 @@ counted as materialized (
     array_agg(p.hour) as hours,
     array_agg(p.requests) as requests
   from past as p
-  left join learnt as l using (cluster, endpoint)
+  left join learned as l using (cluster, endpoint)
   cross join lateral (
     select p.requests >= coalesce(l.knee, :produce_per_second) and p.is_strained as is_high
   ) as high
@@ -154,25 +224,25 @@ cluster as (
   select
     cluster,
     count(*) as brokers,
-    count(*) filter (where samples is null) as silent_brokers,
+    count(*) filter (where samples is null) as unresponsive_brokers,
     sum(produce_requests_per_second) as requests
   from broker
   where active_controllers is null or partitions is not null
   group by cluster
 ),
 
-judged as (
+evaluated as (
   select
     b.*,
     n.knee,
-    n.is_learnt,
+    n.is_learned,
     n.busy_hours,
     n.has_lasted,
     u.known_hours,
-    u.median is not null as knows_usual,
-    greatest(case when u.kind = 'hour_of_week' then u.median end, a.daily_requests) as usual_requests,
+    u.median is not null as has_baseline,
+    greatest(case when u.kind = 'hour_of_week' then u.median end, a.daily_requests) as baseline_requests,
     c.brokers,
-    coalesce(l.down_brokers, c.silent_brokers) as down_brokers,
+    coalesce(l.down_brokers, c.unresponsive_brokers) as down_brokers,
     c.requests as cluster_requests
   from broker as b
   left join counted as n using (cluster, endpoint)
@@ -187,20 +257,20 @@ verdict as (
   select
     *,
     case
-      when samples is null then 'silent'
+      when samples is null then 'no_response'
       when active_controllers is not null and partitions is null then 'controller'
-      when produce_requests_per_second is null then 'untold'
-      when not is_strained then 'at_ease'
-      when produce_requests_per_second < knee then 'few'
-      when is_strained is null then 'untold'
-      when not has_lasted then 'new'
+      when produce_requests_per_second is null then 'not_reported'
+      when not is_strained then 'not_saturated'
+      when produce_requests_per_second < knee then 'below_capacity'
+      when is_strained is null then 'not_reported'
+      when not has_lasted then 'short_peak'
       when produce_requests_per_second * (brokers - down_brokers) < knee * brokers then 'peer_down'
       when busy_hours > :peak_hours then 'high'
-      when not knows_usual then 'short_history'
-      when produce_requests_per_second <= :peak_ratio * usual_requests then 'habit'
+      when not has_baseline then 'short_history'
+      when produce_requests_per_second <= :peak_ratio * baseline_requests then 'recurring_peak'
       else 'high'
     end as reason
-  from judged
+  from evaluated
 ),
 
 topic as (
@@ -226,7 +296,7 @@ topic as (
   group by t.cluster, t.endpoint
 ),
 
--- Applications by the requests that full batches would spare.
+-- Applications by the requests that full batches would save.
 producer as (
   select
     cluster,
@@ -268,14 +338,14 @@ select
   v.endpoint,
   v.instance_id,
   v.produce_requests_per_second,
-  v.knee as knee_per_second,
-  v.is_learnt,
+  v.knee as capacity_per_second,
+  v.is_learned,
   v.bytes_in_per_second / nullif(v.produce_requests_per_second, 0) as request_bytes,
-  v.cpu_ratio as processors_busy_ratio,
+  v.cpu_ratio as cpu_ratio_mean,
   v.request_handler_idle_min_ratio as handlers_idle_min_ratio,
   v.busy_hours,
   v.known_hours,
-  v.usual_requests as usual_requests_per_second,
+  v.baseline_requests as baseline_requests_per_second,
   v.produce_p99_ms,
   v.bytes_in_per_second / :batch_bytes as batched_requests_per_second,
   v.bytes_in_per_second < :batch_bytes * v.produce_requests_per_second as can_batch,

@@ -57,7 +57,7 @@ verdicts:
       - >
         {% if advised_poll_records %}Set max.poll.records to at most {{ advised_poll_records.value }}, so that one poll
         stays below {{ poll_interval_ms }}.{% endif %}
-      - &dead_letter "Prevent it: send records that cannot be processed to a dead-letter topic."
+      - &dlq "Prevent it: send records that cannot be processed to a dead letter topic."
     commands: &commands
       - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition {{ partition }} --offset {{ committed_offset }} --max-messages 1 --property print.key=true --property print.headers=true"
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ topic }}:{{ partition }} --reset-offsets --to-offset {{ next_offset }} --dry-run"
@@ -74,7 +74,7 @@ verdicts:
     actions:
       - *inspect
       - *skip
-      - *dead_letter
+      - *dlq
     commands: *commands
   no_loop:
     status: ok
@@ -115,11 +115,11 @@ runbook: |
   2. Check the logs of the members at these times: a call without a timeout, an endless loop, or an exception.
 
   ## Mitigation
-  1. Send the record to a dead-letter topic or skip it: stop the group, --reset-offsets --to-offset, start it again.
+  1. Send the record to a dead letter topic or skip it: stop the group, --reset-offsets --to-offset, start it again.
   2. Fix the code: a timeout per record, fewer records per poll, and a handler for deserialization errors.
 limitations: |
   A group with a single partition, or with all partitions stuck, is covered by consumer_group_lagging. Static members
-  (group.instance.id) and members of newer protocols (KIP-848, KIP-1071) leave no membership history. A dead-letter topic
+  (group.instance.id) and members of newer protocols (KIP-848, KIP-1071) leave no membership history. A dead letter topic
   hides such records. Two poison pills are reported as one. Only Kafka Streams reports the processing time of a record, for
   its last minutes. A poison pill at the end of a log is reported once a second record follows.
 */

@@ -15,7 +15,7 @@ params:
   reload_rate: {default: 50000, unit: records/s, why: "of each stream thread, if no restore of the application was observed"}
   rate_days: {default: 14, unit: d, why: "restore rates of the last two weeks predict the next one"}
   settled_hours: {default: 3, unit: h, why: "a warm-up task on another process counts as a standby for some minutes"}
-  full_restore_ratio: {default: 0.8, unit: ratio, why: "of the changelogs of its tasks; a process that kept its files restores only recent records"}
+  from_scratch_ratio: {default: 0.8, unit: ratio, why: "of the changelogs of its tasks; a process that kept its files restores only recent records"}
 key_metrics: [failover_records, failover_seconds, process_restore_records_per_second, remaining_records, remaining_seconds]
 verdicts:
   restoring:
@@ -96,7 +96,7 @@ description: |
   In progress: the gauge of records to restore falls between the samples of a run, and the rest takes at least
   `restore_seconds` at that rate. The gauge counts offsets, some of which compaction has removed; as many as compaction may
   have removed from everything the process holds are subtracted. From scratch: the process started in this hour, at the same
-  address on the same host, and has at least `full_restore_ratio` of the offsets that it held an hour ago to restore.
+  address on the same host, and has at least `from_scratch_ratio` of the offsets that it held an hour ago to restore.
   Before a failure: the host with the longest restore fails, the processes on other hosts share its tasks evenly (without
   other hosts, as many replacement processes take them), and that takes at least `restore_seconds` at the median rate of
   `rate_days`, else at `reload_rate` per thread. Records are the most keys that the stores held recently or a day ago, at
@@ -288,7 +288,7 @@ restoring as (
     own.remaining_records,
     own.remaining_records / p.restored_records_per_second as seconds,
     -- Started since the last hour's sample, on the same host.
-    p.records_to_restore >= :full_restore_ratio * own.offsets_before and exists (
+    p.records_to_restore >= :from_scratch_ratio * own.offsets_before and exists (
       select 1 from metrics.jvm_app_hourly as b
       where b.hour = :hour - interval '1 hour' and b.cluster = p.cluster and b.endpoint = p.endpoint
       and b.process_started_at < p.process_started_at

@@ -6,6 +6,7 @@ import pytest
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
+from streamwarden.detectors.check import sentences
 
 GOOD = """/*
 title: Something is wrong
@@ -45,6 +46,16 @@ select
   account, region, volume_id, iops_max, baseline_iops
 from metrics.volume_hourly where hour = :hour
 """
+
+
+TITLE, MESSAGE = (
+    "title: Something is wrong",
+    "{{ name }} does {{ iops_max }} of {{ baseline_iops }}, more than {{ limit_percent }}.",
+)
+
+
+def sentence(words: int) -> str:
+    return " ".join(["w"] * words) + "."
 
 
 def write(folder: Path, text: str, name: str = "storage/resource_wrong.sql") -> Path:
@@ -105,6 +116,23 @@ def test_header_loads(tmp_path: Path) -> None:
         ("volume_id, iops_max,", "volume_id, round(iops_mean) as x, iops_max,", "rounds, formats, or divides units"),
         ("volume_id, iops_max,", "volume_id, iops_mean as limit_percent, iops_max,", "has the name of a parameter"),
         ("volume_id, iops_max,", "volume_id, now() as since, now() as seen_since, iops_max,", "one `since`"),
+        (TITLE, f"title: {61 * 'x'}", "title: 61 characters; at most 60."),
+        (MESSAGE, sentence(26), "verdicts.wrong: 26 words, at most 25: 'w w w"),
+        (
+            MESSAGE,
+            "It {{ name }} does {{ iops_max }}.",
+            "verdicts.wrong.message: name the resource; do not begin with `It`.",
+        ),
+        ("Requests wait.", sentence(26), "verdicts.wrong: 26 words, at most 25: 'w w w"),
+        (
+            MESSAGE,
+            "{% if iops_max %}A{% endif %}{% if baseline_iops %}B{% endif %}",
+            "verdicts.wrong: 2 conditions in one template, at most 1: '{% if iops_max %}A",
+        ),
+        ('    impact: "Requests wait."\n', "", "verdicts.wrong: a firing verdict has an impact and actions."),
+        ('    actions: ["Enlarge {{ name }}."]\n', "", "verdicts.wrong: a firing verdict has an impact and actions."),
+        ("Not evaluated: IOPS", "IOPS", "verdicts.dark.message: an unknown verdict begins with `Not evaluated: `"),
+        ("## Diagnosis", "Diagnosis", "runbook: has no heading `## Diagnosis`."),
     ],
 )
 def test_an_error_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: str, expected: str) -> None:
@@ -114,6 +142,24 @@ def test_an_error_is_one_line_with_file_and_key(tmp_path: Path, old: str, new: s
     assert str(error.value).startswith(str(file))
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_the_longest_title_and_message_load(tmp_path: Path) -> None:
+    write(tmp_path, GOOD.replace(TITLE, f"title: {60 * 'x'}").replace(MESSAGE, sentence(24) + "{{ iops_max }} w."))
+    assert load_detectors(tmp_path)["resource_wrong"].title == 60 * "x"
+
+
+@pytest.mark.parametrize(
+    ("template", "longest"),
+    [
+        ("{% if a %}one two{% else %}three four five{% endif %} six.", 4),
+        ("{% if a %}one two three{% elif b %}four{% endif %} five.", 4),
+        ("{{ a | counted('volume') }} waits. Its {{ b }} is low.", 4),
+        ("{% for one in many %}{{ one.x }} is low. {% endfor %}", 3),
+    ],
+)
+def test_a_sentence_counts_its_longest_branch_and_a_value_as_one_word(template: str, longest: int) -> None:
+    assert max(len(one.split()) for one in sentences(template)) == longest
 
 
 def test_messages_are_not_checked_with_check_false(tmp_path: Path) -> None:
