@@ -1,4 +1,4 @@
-"""A real reassignment between three brokers, with a leftover throttle, through the source, the app, and the detectors."""
+"""A real reassignment between three brokers, with a leftover throttle, through source, app, and detectors."""
 
 from __future__ import annotations
 
