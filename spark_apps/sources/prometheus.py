@@ -30,6 +30,7 @@ from spark_apps.sources.jmx_endpoint import (
 )
 from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
 from spark_apps.sources.known_series import STARTED, UPTIME
+from spark_apps.sources.series_forms import squashed
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
 _SKEW = timedelta(seconds=2)
@@ -85,7 +86,7 @@ def _date_of(response: httpx.Response) -> datetime | None:
 
 
 def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
-    """Name in lower case, labels and value of the series that are wanted.
+    """Name, labels and value of the series that are wanted.
 
     Raises:
         Refused: when it isn't the exposition format, is cut off or past a limit, or has nothing that is known here.
@@ -103,7 +104,7 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
         raise Refused("the answer isn't Prometheus' exposition format; is this the address of an exporter?")
     if lines[-1]:
         raise Refused("the answer ends in the middle of a line")
-    lower: dict[str, str | None] = {}
+    known_as: dict[str, str | None] = {}
     found = False
     unwanted = "#"
     for number, line in enumerate(lines, 1):
@@ -112,15 +113,15 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
         name = line.partition("{")[0]
         if " " in name or "\t" in name:
             name = (name.split(None, 1) or [""])[0]
-        if name not in lower:
-            lower[name] = name.lower() if name.lower() in names.meanings else None
-        known = lower[name]
+        if name not in known_as:
+            known_as[name] = squashed(name) if squashed(name) in names.meanings else None
+        known = known_as[name]
         if known is None:
             unwanted = f"{name}{{"
         else:
             found = True
             if names.hints[known].search(line):
-                yield known, *(_plain(line, len(name)) or _parsed(line, number))
+                yield name, *(_plain(line, len(name)) or _parsed(line, number))
     if not found:
         raise Refused("the page has none of the metrics that are wanted; is this the address of the right exporter?")
 

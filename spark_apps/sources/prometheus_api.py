@@ -28,6 +28,7 @@ from spark_apps.sources.jmx_endpoint import (
 )
 from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
 from spark_apps.sources.known_series import STARTED, UPTIME
+from spark_apps.sources.series_forms import squashed
 
 MOMENTS = 12
 """Gauges are read every five minutes of a whole hour."""
@@ -39,7 +40,7 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
     end = min(hour + HOUR, datetime.now(UTC))
     role = endpoint.role
     first, each, last = (names_of(role, sample, 3) for sample in range(3))
-    narrow, wide = each.meanings.keys(), last.meanings.keys() - each.meanings.keys()
+    narrow, wide = each.queries, last.queries - each.queries
     found = await _query(client, endpoint, sorted(narrow), hour, end, (end - hour) / MOMENTS)
     at_edges = await _query(client, endpoint, sorted(wide), hour, end, end - hour) if wide else {}
     if not found and not at_edges:
@@ -58,15 +59,15 @@ async def ask_replicas(client: httpx.AsyncClient, endpoint: Endpoint, hour: date
     """Labels other than key properties in which series that `match` selects differ, by the values at the hour's start:
     of servers of a highly available pair, or of several JVMs. Raises Refused or TimeoutError."""
     names = names_of(endpoint.role, 0, 1)
-    found = await _query(client, endpoint, sorted(names.meanings), hour, hour, HOUR)
-    return replicas_in(names, found.get(hour, []))
+    found = await _query(client, endpoint, sorted(names.queries), hour, hour, HOUR)
+    return replicas_in(names, (one for one in found.get(hour, []) if squashed(one[0]) in names.meanings))
 
 
 _Series = list[tuple[str, Labels, float]]
 
 
 def _answer(names: Names, at: datetime, series: _Series) -> Answer:
-    readings = list(readings_of(names, (one for one in series if one[0] in names.meanings)))
+    readings = list(readings_of(names, (one for one in series if squashed(one[0]) in names.meanings)))
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started, uptime_ms = beside.get(STARTED), beside.get(UPTIME)
     # The start first: an uptime is as old as the scrape it comes from.
@@ -119,5 +120,5 @@ def _by_moment(series: list[Any], start: datetime, end: datetime, step: timedelt
             # Exactly the moment asked for: the server rounds to milliseconds, a step to microseconds.
             at = start + step * round((seconds - start.timestamp()) / step.total_seconds())
             at = end if end - at < timedelta(milliseconds=1) else at
-            moments.setdefault(at, []).append((one["metric"]["__name__"].lower(), labels, float(value)))
+            moments.setdefault(at, []).append((one["metric"]["__name__"], labels, float(value)))
     return moments
