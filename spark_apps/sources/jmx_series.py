@@ -37,6 +37,9 @@ from spark_apps.sources.known_series import (
 from spark_apps.sources.series_forms import bare, forms_of, queries_of, squashed
 
 Labels = tuple[tuple[str, str], ...]
+OBJECT_NAME = "_objectname"
+_OBJECT = re.compile(r"([^<]+)<([^=<>]+)=(.*)><(.*)>(.*)")
+_FURTHER_KEY = re.compile(r", ([A-Za-z][\w-]*)=")
 _UNLIKE = 0.05
 """Readings of one attribute by two names that differ by more are a clash: a page takes moments to be written."""
 
@@ -66,6 +69,8 @@ class Meaning:
     implied: Mapping[str, str]
     subject: str
     """The MBean's domain, type and name; of a table's entry its name."""
+    number: str | None = None
+    """The label that has the value."""
 
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether a series with these labels is meant."""
@@ -83,8 +88,8 @@ class Names:
     meanings: Mapping[str, tuple[Meaning, ...]]
     hints: Mapping[str, re.Pattern[str]]
     """By name: what a line has somewhere, else its labels needn't be looked at."""
-    queries: frozenset[str]
-    """Regular expressions of all names, and of few others, in lower case: what a Prometheus server is asked for."""
+    queries: frozenset[tuple[str, str]]
+    """Regular expressions of all names, and of few others: what a Prometheus server is asked for, see `rendered`."""
 
 
 @cache
@@ -113,7 +118,7 @@ def names_of(role: Role, sample: int, samples: int) -> Names:
 def _add_bean(bean: MBean, families: list[Family], meanings: dict[str, list[Meaning]]) -> None:
     written = _written(bean)
     keys = {*written.labels, *written.without, *written.parts, *map(bare, key_properties(bean.pattern))}
-    own = frozenset(keys - {"type", "name", "quantile"})
+    own = frozenset(keys - ({"type", "name"} if ",name=" in bean.pattern else {"type"}))
     sums = tuple(Reading("Sum", each.metric, each.factor) for each in bean.readings if each.times)
     place = {False: len(families), True: len(families) + 1}
     families.append(Family("mbean", written, own))
@@ -132,7 +137,7 @@ def _add_series(series: Series, families: list[Family], meanings: dict[str, list
     written = _written(bean)
     where = {bare(key): value for key, value in series.where.items()}
     for name, attribute in series.attributes.items():
-        meaning = Meaning(len(families), attribute, where, 0, {}, series.name)
+        meaning = Meaning(len(families), attribute, where, 0, {}, series.name, series.number)
         meanings[squashed(name)].append(meaning)
     pool = bare(series.pool) if series.pool else None
     families.append(Family(series.table, written, frozenset({*written.labels, *written.parts, *where}), pool))
@@ -149,8 +154,8 @@ def _written(bean: MBean) -> MBean:
 
 
 def _hint(meaning: Meaning) -> str:
-    """A label's value in its quotes, or nothing."""
-    return next((re.escape(f'"{value}"') for value in meaning.where.values() if value not in ("*", "")), "")
+    """How a label's value begins, or nothing."""
+    return next((re.escape(f'"{value}') for value in meaning.where.values() if value not in ("*", "")), "")
 
 
 class _Fit(NamedTuple):
@@ -165,6 +170,8 @@ class _Fit(NamedTuple):
     out: Labels
     """Labels of ours."""
     rank: int
+    value: float | None
+    """Its value where a label has it."""
 
 
 class _Unclear(NamedTuple):
@@ -176,8 +183,10 @@ class _Unclear(NamedTuple):
 @lru_cache(maxsize=2**17)
 def _fits(names: Names, name: str, labels: Labels) -> tuple[_Fit, ...] | _Unclear:
     """What a series of this name (as `squashed` writes it) is. Kept: all brokers of a cluster have the same series."""
+    name, labels = _by_object_name(name, labels)
+    labels = _parted(labels)
     by_key = {bare(key): value for key, value in labels}
-    holding = [meaning for meaning in names.meanings[name] if meaning.holds(by_key)]
+    holding = [meaning for meaning in names.meanings.get(name, ()) if meaning.holds(by_key)]
     of_beans = [meaning for meaning in holding if names.families[meaning.family].table == "mbean"]
     if of_beans:
         least = min(meaning.rank for meaning in of_beans)
@@ -187,6 +196,31 @@ def _fits(names: Names, name: str, labels: Labels) -> tuple[_Fit, ...] | _Unclea
             return _Unclear(tuple(sorted(subjects)))
     tables = [meaning for meaning in holding if names.families[meaning.family].table != "mbean"]
     return tuple(_fit(names.families[meaning.family], meaning, labels) for meaning in (*of_beans, *tables))
+
+
+def _parted(labels: Labels) -> Labels:
+    """With labels apart of which a greedy rule made one: `request="Produce, error=NONE"`."""
+    parted: list[tuple[str, str]] = []
+    for key, value in labels:
+        if not value:
+            continue  # as if it weren't there, for Prometheus as well
+        first, *others = _FURTHER_KEY.split(value) if ", " in value else [value]
+        parted += [(key, first), *zip(others[::2], others[1::2], strict=True)]
+    return tuple(parted)
+
+
+def _by_object_name(name: str, labels: Labels) -> tuple[str, Labels]:
+    """The name without rules, and all key properties, where the exporter tells whose series it is.
+
+    Exporters since 1.0 do so where their rules give two series the same name and labels.
+    """
+    full = next((_OBJECT.fullmatch(value) for key, value in labels if key == OBJECT_NAME), None)
+    if not full:
+        return name, labels
+    domain, key, rest, item, attribute = full.groups()
+    (_, kind), *others = _parted(((key, rest),))
+    scraped_by = tuple(label for label in labels if label[0] != OBJECT_NAME)
+    return squashed(f"{domain}_{kind}_{item}_{attribute}"), tuple(dict((*scraped_by, *others)).items())
 
 
 def _fit(family: Family, meaning: Meaning, labels: Labels) -> _Fit:
@@ -203,7 +237,15 @@ def _fit(family: Family, meaning: Meaning, labels: Labels) -> _Fit:
         by,
         tuple(sorted(out.items())),
         meaning.rank,
+        _number(by_key[bare(meaning.number)]) if meaning.number else None,
     )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 _Attributes = dict[str, float]
@@ -243,7 +285,7 @@ _Scraped = dict[Labels, dict[Labels, _Attributes]]
 def _scraped(names: Names, found: Iterable[tuple[str, Labels, float]], clashes: list[Clash]) -> list[_Scraped]:
     """By family, bean and scrape what its attributes read. Of each reading that is exposed by several names only the
     series of one are there."""
-    by_name: dict[tuple[int, str, Labels], dict[tuple[int, str], list[tuple[Labels, Labels, float]]]] = {}
+    by_name: dict[tuple[int, str], dict[tuple[int, str], list[_Found]]] = {}
     unclear: dict[str, _Unclear] = {}
     for name, labels, value in found:
         fits = _fits(names, squashed(name), labels)
@@ -251,24 +293,39 @@ def _scraped(names: Names, found: Iterable[tuple[str, Labels, float]], clashes: 
             unclear[name] = fits
             continue
         for fit in fits:
-            names_of_it = by_name.setdefault((fit.family, fit.attribute, fit.out), {})
-            names_of_it.setdefault((fit.rank, name), []).append((fit.own, fit.by, value))
+            series = by_name.setdefault((fit.family, fit.attribute), {}).setdefault((fit.rank, name), [])
+            series.append((fit, value if fit.value is None else fit.value))
     clashes += [Clash((name,), f"fits {' and '.join(fits.subjects)}") for name, fits in unclear.items()]
     scraped: list[_Scraped] = [{} for _ in names.families]
-    unlike: dict[tuple[str, ...], None] = {}
-    for (family, attribute, _), names_of_it in by_name.items():
-        first, *others = sorted(names_of_it)
-        kept = names_of_it[first]
-        unlike |= {(first[1], other[1]): None for other in others if _differ(kept, names_of_it[other])}
-        for own, by, value in kept:
-            scraped[family].setdefault(own, {}).setdefault(by, {})[attribute] = value
-    clashes += [Clash(pair, "have different values for the same attribute") for pair in unlike]
+    for (family, attribute), names_of_it in by_name.items():
+        of_family = scraped[family]
+        for fit, value in _of_one_name(names_of_it, clashes):
+            of_family.setdefault(fit.own, {}).setdefault(fit.by, {})[attribute] = value
     return scraped
 
 
-def _differ(some: list[tuple[Labels, Labels, float]], others: list[tuple[Labels, Labels, float]]) -> bool:
+_Found = tuple[_Fit, float]
+
+
+def _of_one_name(by_name: dict[tuple[int, str], list[_Found]], clashes: list[Clash]) -> Iterable[_Found]:
+    """The series of an attribute by rank and name: for the same labels of ours those of one name."""
+    if len(by_name) == 1:
+        return next(iter(by_name.values()))
+    chosen: dict[Labels, dict[str, list[_Found]]] = {}
+    for (_, name), series in sorted(by_name.items()):
+        for one in series:
+            chosen.setdefault(one[0].out, {}).setdefault(name, []).append(one)
+    unlike: dict[tuple[str, str], None] = {}
+    for of_names in chosen.values():
+        (best, kept), *others = of_names.items()
+        unlike |= {(best, other): None for other, series in others if _differ(kept, series)}
+    clashes += [Clash(pair, "have different values for the same attribute") for pair in unlike]
+    return [one for of_names in chosen.values() for one in next(iter(of_names.values()))]
+
+
+def _differ(some: list[_Found], others: list[_Found]) -> bool:
     """Whether series of two names, for the same readings, don't read the same."""
-    of_some, of_others = ({own: value for own, _, value in series} for series in (some, others))
+    of_some, of_others = ({fit.own: value for fit, value in series} for series in (some, others))
     return of_some.keys() != of_others.keys() or not all(
         math.isclose(value, of_others[own], rel_tol=_UNLIKE) or not math.isfinite(value + of_others[own])
         for own, value in of_some.items()

@@ -6,8 +6,8 @@
 - `otel`: OpenTelemetry. The JVM by its semantic conventions (https://opentelemetry.io/docs/specs/semconv/runtime/
   jvm-metrics), before 1.22 those under `process.runtime.jvm`, and by the JMX Metric Gatherer; Kafka's brokers by the
   rules of the Java agent (`kafka-broker.yaml` of opentelemetry-java-instrumentation), of the JMX scraper
-  (`kafka.yaml` of opentelemetry-java-contrib), and by the conventions under `messaging.kafka`. How they stand in Prometheus is up to who
-  writes them: with the unit and `_total` after them or without;
+  (`kafka.yaml` of opentelemetry-java-contrib), and by the conventions under `messaging.kafka`. How they
+  stand in Prometheus is up to who writes them: with the unit and `_total` after them or without;
 - `container`: cAdvisor;
 - `node`: node exporter.
 
@@ -51,6 +51,8 @@ class Series:
     """Labels beside those that tell the series apart which are added up, as in MBean."""
     pool: str | None = None
     """The label of a memory pool, where a metric of the whole heap is exposed by pool."""
+    number: str | None = None
+    """The label that has the value."""
     also: Mapping[str, str] = field(default_factory=dict)
     """Other names → the attribute that it is."""
 
@@ -60,9 +62,10 @@ class Series:
         return {self.name: self.reading.attribute, **self.also}
 
     @property
-    def queries(self) -> set[str]:
-        """Regular expressions of its names, in lower case."""
-        return {re.sub(r"[^a-z0-9]", ".?", name.lower()) for name in self.attributes}
+    def queries(self) -> set[tuple[str, str]]:
+        """Regular expressions of its names, in lower case: the first word and the rest."""
+        spaced = (re.sub(r"[^a-z0-9]", ".?", name.lower()) for name in self.attributes)
+        return {(f"{first}.?", rest) for first, _, rest in (name.partition(".?") for name in spaced)}
 
 
 def _jvm(name: str, metric: str, factor: float = 1, **more: Any) -> Series:
@@ -258,6 +261,20 @@ SERIES: tuple[Series, ...] = (
             ("state", "streams_state", "state"),
             ("version", "streams_version", "version"),
         )
+    ),
+    Series(
+        "jmx",
+        "kafka_streams_stream_metrics",
+        Reading("Value", "stream_threads_alive"),
+        {"alive_stream_threads": "*"},
+        parts=("client_id",),
+        number="alive_stream_threads",
+    ),
+    # A rate that Confluent's rules call a total.
+    Series(
+        "jmx",
+        "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_total",
+        Reading("Value", "request_handler_idle_ratio", most=2),
     ),
     # Prometheus' client library: 1.x, and 0.x as in MSK
     _jvm("process_start_time_seconds", STARTED),

@@ -28,7 +28,7 @@ from spark_apps.sources.jmx_endpoint import (
     time_of,
     with_labels_as_json,
 )
-from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import OBJECT_NAME, Labels, Names, names_of, readings_of
 from spark_apps.sources.known_series import STARTED, UPTIME
 from spark_apps.sources.series_forms import squashed
 
@@ -114,13 +114,14 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
         if " " in name or "\t" in name:
             name = (name.split(None, 1) or [""])[0]
         if name not in known_as:
-            known_as[name] = squashed(name) if squashed(name) in names.meanings else None
+            is_known = squashed(name) in names.meanings or OBJECT_NAME in line
+            known_as[name] = squashed(name) if is_known else None
         known = known_as[name]
         if known is None:
             unwanted = f"{name}{{"
         else:
             found = True
-            if names.hints[known].search(line):
+            if known not in names.hints or names.hints[known].search(line) or OBJECT_NAME in line:
                 yield name, *(_plain(line, len(name)) or _parsed(line, number))
     if not found:
         raise Refused("the page has none of the metrics that are wanted; is this the address of the right exporter?")

@@ -10,6 +10,7 @@ An answer that the server itself calls partial is none: figures that are sums ov
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,7 +29,7 @@ from spark_apps.sources.jmx_endpoint import (
 )
 from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
 from spark_apps.sources.known_series import STARTED, UPTIME
-from spark_apps.sources.series_forms import squashed
+from spark_apps.sources.series_forms import rendered
 
 MOMENTS = 12
 """Gauges are read every five minutes of a whole hour."""
@@ -41,8 +42,8 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
     role = endpoint.role
     first, each, last = (names_of(role, sample, 3) for sample in range(3))
     narrow, wide = each.queries, last.queries - each.queries
-    found = await _query(client, endpoint, sorted(narrow), hour, end, (end - hour) / MOMENTS)
-    at_edges = await _query(client, endpoint, sorted(wide), hour, end, end - hour) if wide else {}
+    found = await _query(client, endpoint, narrow, hour, end, (end - hour) / MOMENTS)
+    at_edges = await _query(client, endpoint, wide, hour, end, end - hour) if wide else {}
     if not found and not at_edges:
         raise Refused("the server has no series of this JVM for this hour; is `match` right?")
 
@@ -59,15 +60,15 @@ async def ask_replicas(client: httpx.AsyncClient, endpoint: Endpoint, hour: date
     """Labels other than key properties in which series that `match` selects differ, by the values at the hour's start:
     of servers of a highly available pair, or of several JVMs. Raises Refused or TimeoutError."""
     names = names_of(endpoint.role, 0, 1)
-    found = await _query(client, endpoint, sorted(names.queries), hour, hour, HOUR)
-    return replicas_in(names, (one for one in found.get(hour, []) if squashed(one[0]) in names.meanings))
+    found = await _query(client, endpoint, names.queries, hour, hour, HOUR)
+    return replicas_in(names, found.get(hour, []))
 
 
 _Series = list[tuple[str, Labels, float]]
 
 
 def _answer(names: Names, at: datetime, series: _Series) -> Answer:
-    readings = list(readings_of(names, (one for one in series if squashed(one[0]) in names.meanings)))
+    readings = list(readings_of(names, series))
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started, uptime_ms = beside.get(STARTED), beside.get(UPTIME)
     # The start first: an uptime is as old as the scrape it comes from.
@@ -76,11 +77,16 @@ def _answer(names: Names, at: datetime, series: _Series) -> Answer:
 
 
 async def _query(
-    client: httpx.AsyncClient, endpoint: Endpoint, names: list[str], start: datetime, end: datetime, step: timedelta
+    client: httpx.AsyncClient,
+    endpoint: Endpoint,
+    queries: Collection[tuple[str, str]],
+    start: datetime,
+    end: datetime,
+    step: timedelta,
 ) -> dict[datetime, _Series]:
     """Series by moment."""
     form = {
-        "query": f'{{__name__=~"(?i:{"|".join(names)})",{endpoint.match}}}',
+        "query": f'{{__name__=~"(?i:{rendered(queries)})",{endpoint.match}}}',
         "start": f"{start.timestamp():.3f}",
         "end": f"{end.timestamp() + 0.001:.3f}",  # a step that doesn't divide the span mustn't lose the last moment
         "step": f"{step.total_seconds():.6f}",

@@ -17,9 +17,9 @@ A rate or a percentile has its attribute in the name or in the label `quantile`;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from itertools import product
 
 from spark_apps.sources.jmx_catalog import MBean, Reading, key_properties
@@ -52,13 +52,13 @@ class Form:
         return {squashed("".join(parts)) for parts in product(*self.slots)}
 
 
-@cache
+@lru_cache(maxsize=2**16)
 def squashed(name: str) -> str:
     """A name's letters and digits: what is left of it whoever wrote it."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-@cache
+@lru_cache(maxsize=2**12)
 def bare(key: str) -> str:
     """A label's: rules write client-id, client_id and clientId."""
     return squashed(key)
@@ -102,7 +102,6 @@ def _of_name(domain: str, kind: str, name: str, attribute: str, where: Mapping[s
         if rank < BARE or quantile:
             yield Form(attribute, (start, types, ending), {**labeled, "name": name}, rank)
         yield Form(attribute, (start, types, names, ending), labeled, rank)
-        yield Form(attribute, (("kafka",), types, names, ending), labeled, rank + NO_DOMAIN)
         is_own = words(domain).endswith(f"_{words(kind)}")  # kafka.log:type=Log
         yield Form(attribute, (start, names, ending), labeled, rank + (BARE if is_own else NO_TYPE))
         if fixed:
@@ -157,19 +156,39 @@ def _attribute(attribute: str) -> Slot:
     return (name, stem) if stem != name else (name, f"{name}_total", f"{name}_software")
 
 
-def queries_of(bean: MBean) -> set[str]:
+def queries_of(bean: MBean) -> set[tuple[str, str]]:
     """Regular expressions (RE2, whole name, in lower case) that match all names of a bean, and few others.
 
-    A Prometheus server is asked by them for what may be the bean; `Form` says what is.
+    A Prometheus server is asked by them for what may be the bean; `Form` says what is. Each is a beginning and the
+    rest, so that those which begin alike can be asked for in few characters.
     """
-    endings: dict[tuple[Slot, ...], set[str]] = {}
-    for form in forms_of(bean):
-        endings.setdefault(form.slots[:-1], set()).update(filter(None, map(_spaced, form.slots[-1])))
-    return {f"{'.?'.join(map(_any_of, parts))}(.?({'|'.join(sorted(last))}))?" for parts, last in endings.items()}
+    domain, properties = bean.pattern.partition(":")[0], key_properties(bean.pattern)
+    start, kind = _spaced(words(domain)), _spaced(words(properties["type"]))
+    forms = list(forms_of(bean))
+    if "name" not in properties:
+        start = "kafka" if domain in CLIENT_DOMAINS else start
+        return {(f"{start}.*", _any_of(form.slots[-1])) for form in forms}
+    values = {words(value) for value in properties.values() if value != "*"}
+    endings = {each for form in forms for each in (*form.slots[-1], *values) if each}
+    end = f"(.?({'|'.join(sorted(map(_spaced, endings)))}))*"
+    return {(f"{start}.*", f"{_any_of(_written(properties['name']))}{end}"), (f"{start}.?", f"{kind}{end}")}
+
+
+def rendered(queries: Iterable[tuple[str, str]]) -> str:
+    """One regular expression of several."""
+    by_start: dict[str, list[str]] = {}
+    for start, rest in sorted(queries):
+        by_start.setdefault(start, []).append(rest)
+    return "|".join(f"{start}({'|'.join(rests)})" for start, rests in by_start.items())
 
 
 def _any_of(slot: Slot) -> str:
-    return f"({'|'.join(map(_spaced, slot))})" if len(slot) > 1 else _spaced(slot[0])
+    """The longer of alternatives may be the shorter and more."""
+    spaced = sorted(map(_spaced, slot), key=len)
+    rest = [each.removeprefix(spaced[0]) for each in spaced[1:]]
+    if all(each.startswith(spaced[0]) for each in spaced):
+        return f"{spaced[0]}({'|'.join(rest)})?" if rest else spaced[0]
+    return f"({'|'.join(spaced)})"
 
 
 def _spaced(text: str) -> str:
