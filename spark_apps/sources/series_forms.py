@@ -100,7 +100,7 @@ def _of_name(domain: str, kind: str, name: str, attribute: str, where: Mapping[s
     for ending, rank, quantile in _endings(attribute):
         labeled = {**where, **quantile}
         if rank < BARE or quantile:
-            yield Form(attribute, (start, types, ending), {**labeled, "name": name}, rank)
+            yield Form(attribute, (start, types[:1], ending), {**labeled, "name": name}, rank)
         yield Form(attribute, (start, types, names, ending), labeled, rank)
         is_own = words(domain).endswith(f"_{words(kind)}")  # kafka.log:type=Log
         yield Form(attribute, (start, names, ending), labeled, rank + (BARE if is_own else NO_TYPE))
