@@ -369,16 +369,23 @@ APPLICATIONS: Mapping[str, RuleSet] = {
 
 
 def carried(rules: RuleSet, bean: str, attributes: Sequence[str]) -> set[str]:
-    """Which of a bean's attributes (`HeapMemoryUsage.used`) a rule set exposes; the exporter takes the first rule."""
+    """Which of a bean's attributes (`HeapMemoryUsage.used`) a rule set exposes; the exporter takes the first rule.
+
+    A rule that puts further key properties into the name, with their values, exposes nothing: no name is known then.
+    """
     if any(re.fullmatch(re.escape(name).replace(r"\*", "[^,]*"), bean) for name in rules.excluded):
         return set()
     if not rules.rules:
         return set(attributes)
     domain, _, keys = bean.partition(":")
-    found = set()
-    for attribute in attributes:
-        item, _, part = attribute.partition(".")
-        text = f"{domain}<{keys.replace(',', ', ')}><{item if part else ''}>{part or item}: 7"
-        if any(re.search(rule.pattern, text) for rule in rules.rules):
-            found.add(attribute)
-    return found
+    return {each for each in attributes if _is_exposed(rules, domain, keys.replace(",", ", "), each)}
+
+
+def _is_exposed(rules: RuleSet, domain: str, keys: str, attribute: str) -> bool:
+    item, _, part = attribute.partition(".")
+    text = f"{domain}<{keys}><{item if part else ''}>{part or item}: 7"
+    for rule in rules.rules:
+        if found := re.search(rule.pattern, text):
+            named = re.findall(r"\$(\d)", rule.name or "")
+            return not any(", " in (found[int(number)] or "") for number in named)
+    return False

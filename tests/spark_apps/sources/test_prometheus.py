@@ -29,7 +29,8 @@ from spark_apps.sources.jmx_endpoint import Refused
 from spark_apps.sources.jmx_series import names_of, readings_of
 from spark_apps.sources.prometheus import _started_at, series_of
 from tests.spark_apps.sources.agents import PAGE, Agents, running_agents
-from tests.spark_apps.sources.jmx_exporter import KAFKA_RULES, WITHOUT_RULES, in_jvms_started_here
+from tests.spark_apps.sources.exporter_rules import EXAMPLE
+from tests.spark_apps.sources.jmx_exporter import WITHOUT_RULES, in_jvms_started_here
 from tests.spark_apps.sources.node_page import BOOTED_AT, node_page
 
 
@@ -345,7 +346,7 @@ RULES_LACK = {
 
 @pytest.mark.rare
 @pytest.mark.slow
-@pytest.mark.parametrize(("config", "lacking"), [(WITHOUT_RULES, set()), (KAFKA_RULES, RULES_LACK)])
+@pytest.mark.parametrize(("config", "lacking"), [(WITHOUT_RULES, set()), (EXAMPLE.to_yaml(), RULES_LACK)])
 def test_a_real_broker_says_the_same_as_by_jolokia(tmp_path: Path, config: str, lacking: set[str]) -> None:
     with in_jvms_started_here(tmp_path, config) as exporter:
         broker = Broker(tmp_path / "broker").start()

@@ -26,7 +26,7 @@ JVM = {
     "cpu_seconds_total", "heap_max_bytes", "heap_used_bytes", "max_file_descriptors", "non_heap_used_bytes",
     "open_file_descriptors", "physical_memory_bytes", "processors",
 }  # fmt: skip
-"""Not in a page of an exporter beside the JVM unless a rule names java.lang; that of an agent in it has most of them."""
+"""Not on a page of an exporter beside the JVM unless a rule names java.lang; an agent in the JVM has most of them."""
 MEANS = {"log_flush_ms_total", "request_ms_total"}
 PERCENTILES = {"log_flush_p95_ms", "log_flush_p999_ms", "request_median_ms", "request_p99_ms"}
 CLIENTS = {"client_connections", "client_fetch_bytes_per_second"}

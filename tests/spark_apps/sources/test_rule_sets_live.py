@@ -1,0 +1,163 @@
+"""Every public rule set on a real broker, by each version of the exporter that can be had.
+
+What rules carry is recognized and has Jolokia's values. OpenTelemetry's agent and Strimzi's reporter are in the broker.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import demo.broker
+import httpx
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from demo.broker import Broker
+from demo.jar_set import ensure
+from demo.process import free_port
+
+from spark_apps.sources.jmx_catalog import MBEANS, MBean
+from spark_apps.sources.jmx_catalog import readings_of as by_jmx
+from spark_apps.sources.jmx_series import Clash
+from tests.spark_apps.sources.exporter_rules import BROKERS, RuleSet, carried
+from tests.spark_apps.sources.jmx_exporter import (
+    BESIDE,
+    OTEL_AGENT,
+    STRIMZI_REPORTER,
+    exposed_beside,
+    jmx_rmi_options,
+)
+from tests.spark_apps.sources.test_rule_sets import Values, metrics_of, read
+
+pytestmark = [pytest.mark.slow, pytest.mark.rare]
+OF_BROKER = [bean for bean in MBEANS if "broker" in bean.roles]
+MOVING = ("heap", "non_heap", "cpu", "open_file", "log_flush", "cleaner_last", "request_handler", "log_bytes")
+NOT_SERVED = {("kafka-0-8-2.yml", "1.0.1"), ("koperator before 0.15", "1.0.1"), ("all counters", "1.0.1")}
+"""Exporters since 1.0 answer with HTTP 500 where a rule calls a gauge below 0 a counter."""
+JVM = {"heap_used_bytes", "heap_max_bytes", "non_heap_used_bytes", "cpu_seconds_total", "max_file_descriptors"}
+JVM |= {"open_file_descriptors"}
+"""The exporter's client library has these of the exporter's own JVM."""
+
+
+@dataclass
+class Watched:
+    """A broker, and where it is read."""
+
+    jolokia: str
+    rmi: int
+    otel: str
+    reporter: str
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    rmi, otel, reporter = free_port(), free_port(), free_port()
+    agent = {
+        "jmx.target.system": "kafka-broker",
+        "metrics.exporter": "prometheus",
+        "exporter.prometheus.port": otel,
+        "exporter.prometheus.host": "127.0.0.1",
+        "traces.exporter": "none",
+        "logs.exporter": "none",
+    }
+    options = [f"-javaagent:{ensure(OTEL_AGENT)[0]}", *(f"-Dotel.{key}={value}" for key, value in agent.items())]
+    strimzi = "io.strimzi.kafka.metrics"
+    settings = {
+        "metric.reporters": f"org.apache.kafka.common.metrics.JmxReporter,{strimzi}.KafkaPrometheusMetricsReporter",
+        "kafka.metrics.reporters": f"{strimzi}.YammerPrometheusMetricsReporter",
+        "prometheus.metrics.reporter.listener": f"http://127.0.0.1:{reporter}",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        own = demo.broker.classpath
+        jars = ":".join(map(str, ensure(STRIMZI_REPORTER)))
+        patch.setattr(demo.broker, "classpath", lambda of: f"{own(of)}:{jars}")
+        folder = tmp_path_factory.mktemp("broker")
+        with Broker(folder, options=[*options, *jmx_rmi_options(rmi)], settings=settings) as running:
+            _use(running.bootstrap_servers)
+            page = "http://127.0.0.1:{}/metrics"
+            yield Watched(running.jolokia_url, rmi, page.format(otel), page.format(reporter))
+
+
+def _use(bootstrap_servers: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    admin.create_topics([NewTopic("t", 3)])["t"].result(20)
+    producer = Producer({"bootstrap.servers": bootstrap_servers})
+    for number in range(500):
+        producer.produce("t", key=str(number), value=b"x" * 100)
+    assert producer.flush(20) == 0
+
+
+def of_jolokia(url: str) -> list[tuple[MBean, Mapping[str, Any]]]:
+    """Beans by object name: attributes."""
+    asked = [{"type": "read", "mbean": f"{bean.pattern},*"} for bean in OF_BROKER]
+    answers = httpx.post(url, content=json.dumps(asked), timeout=60).json()
+    return [(bean, answer.get("value") or {}) for bean, answer in zip(OF_BROKER, answers, strict=True)]
+
+
+def expected(beans: list[tuple[MBean, Mapping[str, Any]]], rules: RuleSet) -> set[str]:
+    """Metrics of which the rules expose all that it takes, under names of their own."""
+    found = set()
+    for bean, by_name in beans:
+        for name, attributes in by_name.items():
+            for reading in bean.readings:
+                needed = [part for part in (reading.attribute, reading.times) if part]
+                has = all(part.split(".")[0] in attributes for part in needed)
+                if has and not reading.label and set(needed) <= carried(rules, name, needed):
+                    found.add(reading.metric)
+    return found
+
+
+def by_jolokia(beans: list[tuple[MBean, Mapping[str, Any]]]) -> Values:
+    return {
+        (metric, tuple(sorted(labels.items()))): value
+        for bean, by_name in beans
+        for metric, labels, value in by_jmx(bean, by_name)
+    }
+
+
+@pytest.mark.parametrize("version", BESIDE)
+@pytest.mark.parametrize("rules", BROKERS)
+def test_what_the_rules_carry_has_jolokia_s_values(broker: Watched, rules: str, version: str, tmp_path: Path) -> None:
+    page = exposed_beside(version, BROKERS[rules].to_yaml(hostPort=f"127.0.0.1:{broker.rmi}"), tmp_path)
+    if (rules, version) in NOT_SERVED:
+        assert not page
+        return
+    clashes: list[Clash] = []
+    values = read(page.encode(), "broker", clashes)
+    beans = of_jolokia(broker.jolokia)
+    assert not clashes
+    assert metrics_of(values) - JVM - {"broker_info", "resident_bytes"} == expected(beans, BROKERS[rules]) - JVM
+    steady(values, by_jolokia(beans))
+
+
+def steady(values: Values, of_jmx: Values) -> None:
+    """What doesn't change while nobody uses the broker is the same."""
+    both = [s for s in values.keys() & of_jmx.keys() if not s[0].startswith(MOVING) and s[0] != "broker_info"]
+    assert len(both) > 10
+    assert {s: values[s] for s in both} == pytest.approx({s: of_jmx[s] for s in both})
+
+
+def test_strimzi_s_reporter_has_jolokia_s_values(broker: Watched) -> None:
+    clashes: list[Clash] = []
+    values = read(httpx.get(broker.reporter, timeout=60).content, "broker", clashes)
+    of_jmx = by_jolokia(of_jolokia(broker.jolokia))
+    assert not clashes
+    assert metrics_of(of_jmx) - metrics_of(values) == {"physical_memory_bytes", "processors"}
+    steady(values, of_jmx)
+
+
+def test_opentelemetry_s_agent_has_jolokia_s_values(broker: Watched) -> None:
+    deadline = time.monotonic() + 120  # the agent looks for MBeans again after some time
+    while b"kafka_message_count" not in (page := httpx.get(broker.otel, timeout=60).content):
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    clashes: list[Clash] = []
+    values = read(page, "broker", clashes)
+    of_jmx = by_jolokia(of_jolokia(broker.jolokia))
+    assert not clashes and len(metrics_of(values)) >= 20
+    steady(values, of_jmx)
