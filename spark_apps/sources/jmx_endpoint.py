@@ -64,6 +64,8 @@ class Answer:
     """What it wouldn't tell."""
     reported_start: datetime | None = None
     """The start that the process itself reports: the same with every answer, so that equal to it is exact."""
+    clashes: tuple[str, ...] = ()
+    """Names of metrics that could be read in two ways, and why."""
 
 
 LARGE_BYTES = 2**18

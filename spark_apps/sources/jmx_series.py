@@ -257,6 +257,9 @@ class Clash(NamedTuple):
     names: tuple[str, ...]
     reason: str
 
+    def __str__(self) -> str:
+        return f"{' and '.join(self.names)}: {self.reason}"
+
 
 def readings_of(
     names: Names, found: Iterable[tuple[str, Labels, float]], clashes: list[Clash] | None = None
@@ -319,7 +322,7 @@ def _of_one_name(by_name: dict[tuple[int, str], list[_Found]], clashes: list[Cla
     for of_names in chosen.values():
         (best, kept), *others = of_names.items()
         unlike |= {(best, other): None for other, series in others if _differ(kept, series)}
-    clashes += [Clash(pair, "have different values for the same attribute") for pair in unlike]
+    clashes += [Clash(pair, "different values of the same attribute") for pair in unlike]
     return [one for of_names in chosen.values() for one in next(iter(of_names.values()))]
 
 

@@ -28,7 +28,7 @@ from spark_apps.sources.jmx_endpoint import (
     time_of,
     with_labels_as_json,
 )
-from spark_apps.sources.jmx_series import OBJECT_NAME, Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import OBJECT_NAME, Clash, Labels, Names, names_of, readings_of
 from spark_apps.sources.known_series import STARTED, UPTIME
 from spark_apps.sources.series_forms import squashed
 
@@ -57,10 +57,12 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
 
 
 def _answer(response: httpx.Response, at: datetime, names: Names) -> Answer:
-    readings = list(readings_of(names, series_of(response.content, names)))
+    clashes: list[Clash] = []
+    readings = list(readings_of(names, series_of(response.content, names), clashes))
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started_at = _started_at(at, _date_of(response), beside.get(STARTED), beside.get(UPTIME))
-    return Answer(at, started_at, with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME)))
+    ours = with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME))
+    return Answer(at, started_at, ours, clashes=tuple(map(str, clashes)))
 
 
 def _started_at(

@@ -27,7 +27,7 @@ from spark_apps.sources.jmx_endpoint import (
     time_of,
     with_labels_as_json,
 )
-from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
+from spark_apps.sources.jmx_series import Clash, Labels, Names, names_of, readings_of, replicas_in
 from spark_apps.sources.known_series import STARTED, UPTIME
 from spark_apps.sources.series_forms import rendered
 
@@ -68,12 +68,14 @@ _Series = list[tuple[str, Labels, float]]
 
 
 def _answer(names: Names, at: datetime, series: _Series) -> Answer:
-    readings = list(readings_of(names, series))
+    clashes: list[Clash] = []
+    readings = list(readings_of(names, series, clashes))
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started, uptime_ms = beside.get(STARTED), beside.get(UPTIME)
     # The start first: an uptime is as old as the scrape it comes from.
     started_at = time_of(started) if started is not None else start_of(at, uptime_ms, None)
-    return Answer(at, started_at, with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME)))
+    ours = with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME))
+    return Answer(at, started_at, ours, clashes=tuple(map(str, clashes)))
 
 
 async def _query(
