@@ -61,6 +61,7 @@ _CLIENTS = {
 class Recognized:
     """Metrics of one endpoint."""
 
+    role: Role
     found: frozenset[str]
     missing: tuple[str, ...]
     """Expected of such an endpoint, and not there; in the catalog's order."""
@@ -74,7 +75,8 @@ class Recognized:
     @property
     def not_evaluated(self) -> list[str]:
         """Detectors that need what is missing."""
-        return sorted({detector for metric in self.missing for detector in NEEDED_BY.get(metric, ())})
+        needs = NEEDED_BY.get(self.role, {})
+        return sorted({detector for metric in self.missing for detector in needs.get(metric, ())})
 
     @property
     def gap(self) -> str | None:
@@ -100,7 +102,7 @@ def recognized(role: Role, metrics: Iterable[str], clashes: Collection[str] = ()
     """
     found = frozenset(metrics) & METRICS.keys()
     missing = _expected(role, found) - found
-    return Recognized(found, tuple(metric for metric in METRICS if metric in missing), tuple(clashes))
+    return Recognized(role, found, tuple(metric for metric in METRICS if metric in missing), tuple(clashes))
 
 
 def _expected(role: Role, found: frozenset[str]) -> frozenset[str]:

@@ -29,7 +29,7 @@ create table detect.coverage (
   hour timestamptz not null,  -- Start of the hour (UTC)
   app text not null,  -- Spark app that asked
   source text not null,  -- Source: cloudwatch, ec2, jolokia, kafka_offsets, …
-  resource_name text not null,  -- What was asked for
+  resource_name text not null,  -- What was asked for; `metrics of …`: which metrics an endpoint's exporter exposes
   status text not null,  -- answered, late, refused or missing
   message text,  -- Why, where it isn't `answered`
   asked_at timestamptz not null,  -- When (UTC)

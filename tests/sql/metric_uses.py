@@ -80,11 +80,17 @@ COLUMNS: Mapping[str, Mapping[str, set[str]]] = {
 """By metric and table; a metric without columns here is only stored, or only counts with others."""
 
 
-def without(case: dict[str, Any], metric: str) -> dict[str, Any] | None:
-    """A case in which nothing is known of a metric; None where it gives none of its columns."""
+OF_BROKERS = {_BROKER, _TOPIC, _ON_BROKER, "metrics.broker_sample"}
+
+
+def without(case: dict[str, Any], role: str, metric: str) -> dict[str, Any] | None:
+    """A case in which nothing is known of a metric of brokers, or of applications; None where it gives none of it."""
     columns, changed = COLUMNS[metric], False
     given: dict[str, list[dict[str, Any]]] = {}
     for table, rows in case["given"].items():
+        if (table in OF_BROKERS) != (role == "broker"):
+            given[table] = rows
+            continue
         given[table] = []
         for row in rows or []:
             if table.endswith("_sample") and row.get("metric") == metric:

@@ -15,19 +15,21 @@ FEW = 0.4
 
 
 def test_metrics_and_detectors_exist() -> None:
-    assert NEEDED_BY.keys() <= COLUMNS.keys() <= METRICS.keys()
-    assert {detector for detectors in NEEDED_BY.values() for detector in detectors} <= DETECTORS.keys()
+    assert {metric for needs in NEEDED_BY.values() for metric in needs} <= COLUMNS.keys() <= METRICS.keys()
+    detectors = {one for needs in NEEDED_BY.values() for detectors in needs.values() for one in detectors}
+    assert detectors <= DETECTORS.keys()
 
 
 @pytest.mark.rare
 @pytest.mark.slow
+@pytest.mark.parametrize("role", NEEDED_BY)
 @pytest.mark.parametrize("metric", COLUMNS)
-def test_who_needs_a_metric(module_warehouse: sa.Engine, metric: str) -> None:
-    needing = [id_ for id_ in sorted(CASES_OF) if _share_that_fires(module_warehouse, id_, metric) <= FEW]
-    assert tuple(needing) == NEEDED_BY.get(metric, ())
+def test_who_needs_a_metric(module_warehouse: sa.Engine, role: str, metric: str) -> None:
+    needing = [id_ for id_ in sorted(CASES_OF) if _share_that_fires(module_warehouse, id_, role, metric) <= FEW]
+    assert tuple(needing) == NEEDED_BY[role].get(metric, ())
 
 
-def _share_that_fires(warehouse: sa.Engine, id_: str, metric: str) -> float:
+def _share_that_fires(warehouse: sa.Engine, id_: str, role: str, metric: str) -> float:
     """Of a detector's firing cases that give the metric: those in which it fires without it; 1 of none."""
     outcomes = [
         any(
@@ -36,7 +38,7 @@ def _share_that_fires(warehouse: sa.Engine, id_: str, metric: str) -> float:
         )
         for detector in (DETECTORS[id_],)
         for case in CASES_OF[id_]
-        if (firing := _firing(id_, case)) and (one := without(case, metric))
+        if (firing := _firing(id_, case)) and (one := without(case, role, metric))
     ]
     return sum(outcomes) / len(outcomes) if outcomes else 1
 

@@ -15,6 +15,7 @@ from typing import Any
 import demo.broker
 import httpx
 import pytest
+import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
@@ -24,6 +25,7 @@ from demo.process import free_port
 from spark_apps.sources.jmx_catalog import MBEANS, MBean
 from spark_apps.sources.jmx_catalog import readings_of as by_jmx
 from spark_apps.sources.jmx_series import Clash
+from spark_apps.sources.recognition import recognized, rule_lines
 from tests.spark_apps.sources.exporter_rules import BROKERS, RuleSet, carried
 from tests.spark_apps.sources.jmx_exporter import (
     BESIDE,
@@ -140,6 +142,23 @@ def steady(values: Values, of_jmx: Values) -> None:
     both = [s for s in values.keys() & of_jmx.keys() if not s[0].startswith(MOVING) and s[0] != "broker_info"]
     assert len(both) > 10
     assert {s: values[s] for s in both} == pytest.approx({s: of_jmx[s] for s in both})
+
+
+@pytest.mark.parametrize("rules", ["kafka-2_0_0.yml", "kafka-0-8-2.yml", "Bitnami", "Confluent"])
+def test_the_lines_of_the_probe_expose_what_is_missing(broker: Watched, rules: str, tmp_path: Path) -> None:
+    """By an exporter in the JVM, `java.lang` is on the page as it is; beside it the lines expose that, too."""
+    file, host = yaml.safe_load(BROKERS[rules].to_yaml()), f"127.0.0.1:{broker.rmi}"
+    before = recognized("broker", metrics_of(read(_page(file, host, tmp_path), "broker")))
+    assert before.missing
+    file["rules"] = [*yaml.safe_load("\n".join(rule_lines("broker", before.missing))), *file["rules"]]
+    clashes: list[Clash] = []
+    values = read(_page(file, host, tmp_path), "broker", clashes)
+    assert recognized("broker", metrics_of(values)).missing == () and not clashes
+    steady(values, by_jolokia(of_jolokia(broker.jolokia)))
+
+
+def _page(file: dict[str, Any], host: str, folder: Path) -> bytes:
+    return exposed_beside("0.20.0", yaml.safe_dump(file | {"hostPort": host}), folder).encode()
 
 
 def test_strimzi_s_reporter_has_jolokia_s_values(broker: Watched) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader
 
-from spark_apps.sources.jmx import SCHEMA, Jmx, replicas_of
+from spark_apps.sources.jmx import METRICS_OF, SCHEMA, Jmx, replicas_of
+from spark_apps.sources.jmx_catalog import Role
 from spark_apps.sources.jmx_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE
+from spark_apps.sources.recognition import recognized, rule_lines
 from streamwarden.base.config import Config
 from streamwarden.base.hours import last_full_hour
 from streamwarden.cli.probe.result import Answer, Question, sentence
@@ -33,15 +37,20 @@ def questions(config: Config) -> Iterator[Question]:
 
 
 def _ask() -> Iterator[Answer]:
-    """A line for each that doesn't answer, and one for the others of a kind."""
+    """A line for each that doesn't answer, one for the others of a kind, and one for each that exposes less than it
+    could."""
     silent: dict[str, str] = {}
+    exposed: dict[str, _Exposed] = defaultdict(_Exposed)
     readings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     once = {"hour": last_full_hour().isoformat(), "partitions": "1", "samples": "1"}
     for row in _rows(Jmx(once).reader(SCHEMA)):
-        if row["gap"]:
+        if row["resource"].startswith(METRICS_OF):
+            exposed[row["resource"].removeprefix(METRICS_OF)].gap = row["gap"] or ""
+        elif row["gap"]:
             silent[row["resource"]] = row["gap"]
         else:
             readings[row["cluster"], row["role"]][row["resource"]] += 1
+            exposed[row["resource"]].add(row["role"], row["metric"])
     for resource, gap in silent.items():
         cure = next((cure for reason, cure in _CURES.items() if reason in gap), None)
         yield Answer("jmx", resource, problem=sentence(gap), cure=cure)
@@ -50,6 +59,36 @@ def _ask() -> Iterator[Answer]:
         if some:
             told = f"{len(some)} answer, {min(some.values())} readings or more"
             yield Answer("jmx", f"{role}s of {cluster}", told=told)
+    for resource, of_resource in exposed.items():
+        yield from of_resource.answers(resource)
+
+
+@dataclass
+class _Exposed:
+    """What an endpoint exposes."""
+
+    role: Role = "broker"
+    metrics: set[str] = field(default_factory=set)
+    gap: str | None = None
+    """What it doesn't, as the source says it; None: its protocol exposes all."""
+
+    def add(self, role: Role, metric: str) -> None:
+        self.role = role
+        self.metrics.add(metric)
+
+    def answers(self, resource: str) -> Iterator[Answer]:
+        """How many metrics are recognized, and the rules that expose the others; ambiguous names are a problem."""
+        if self.gap is None:
+            return
+        known = recognized(self.role, self.metrics)
+        blind = f"; not evaluated here: {', '.join(known.not_evaluated)}" if known.not_evaluated else ""
+        lines = rule_lines(self.role, known.missing)
+        action = "put first under `rules` of the JMX exporter's file:\n" + "\n".join(lines) if lines else None
+        missing = f"; not exposed: {', '.join(known.missing)}" if known.missing else ""
+        yield Answer("jmx", f"metrics of {resource}", told=f"{known.share}{missing}{blind}", cure=action)
+        if clashes := re.findall(r"Ambiguous: (.*?)\.(?= Ambiguous|$)", self.gap):
+            action = "expose each attribute of an MBean by one rule, and keep its labels"
+            yield Answer("jmx", f"names of {resource}", problem="; ".join(clashes), cure=action)
 
 
 def _ask_replicas(config: Config) -> Iterator[Answer]:
