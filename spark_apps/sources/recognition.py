@@ -164,7 +164,11 @@ def _patterns(bean: MBean, attributes: list[str]) -> Iterator[tuple[str, str, st
         item, _, part = attribute.partition(".")
         by_item.setdefault(item if part else "", []).append(part or item)
     for item, parts in by_item.items():
-        yield f"{domain}<type={kind}{keys}.*><{item}>", properties.get("name", ""), _either(parts)
+        yield (
+            re.sub(r"(\.\*)+", ".*", f"{domain}<type={kind}{keys}.*><{item}>"),
+            properties.get("name", ""),
+            _either(parts),
+        )
 
 
 def _either(names: Collection[str]) -> str:

@@ -4,7 +4,7 @@ Facts about names were taken from these files (all Apache License 2.0): promethe
 `example_configs/kafka-2_0_0.yml`, `example_configs/kafka-0-8-2.yml`, `examples/kafka-kraft-3_0_0.yml`,
 `example_configs/kafka_stream.yml`; strimzi/strimzi-kafka-operator `examples/metrics/kafka-metrics.yaml`;
 bitnami/charts `bitnami/kafka/templates/metrics/jmx-configmap.yaml`; banzaicloud/koperator
-`api/v1beta1/kafkacluster_types.go` (before and since 0.15); confluentinc/jmx-monitoring-stacks
+`api/v1beta1/kafkacluster_types.go` (its first rules, and its later ones); confluentinc/jmx-monitoring-stacks
 `shared-assets/jmx-exporter/kafka_broker.yml` and `kafka_streams.yml`.
 """
 
@@ -306,7 +306,7 @@ BROKERS: Mapping[str, RuleSet] = {
     "Strimzi": STRIMZI,
     "Bitnami": BITNAMI,
     "koperator": KOPERATOR,
-    "koperator before 0.15": KOPERATOR_OLD,
+    "early koperator": KOPERATOR_OLD,
     "PerSec in the name": PER_SEC_IN_NAME,
     "all counters": ATTRIBUTE_AND_TYPE,
     "Confluent": CONFLUENT,

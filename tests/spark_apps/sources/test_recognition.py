@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from streamwarden.base.hours import start_of_hour
+from streamwarden.base.paths import PROJECT_ROOT
 
 from spark_apps.sources.jmx import METRICS_OF, Jmx
 from spark_apps.sources.jmx_catalog import MBEANS, key_properties
@@ -96,6 +98,27 @@ def test_the_rules_expose_what_is_missing(name: str) -> None:
     rules = RuleSet((*(Rule(line["pattern"]) for line in lines), Rule("no such bean")))
     for bean, attributes in _of_metrics("broker", known.missing):
         assert carried(rules, bean, attributes) == set(attributes), bean
+
+
+def test_the_rules_expose_all_of_an_application_but_pools_and_collectors() -> None:
+    """The exporter's client library has those of pools and collectors on every page of an agent."""
+    every = tuple(r.metric for bean in MBEANS if "app" in bean.roles for r in bean.readings)
+    rules = RuleSet(tuple(Rule(line["pattern"]) for line in yaml.safe_load("\n".join(rule_lines("app", every)))))
+    hidden = {
+        bean.partition("=")[2].partition(",")[0]
+        for bean, attributes in _of_metrics("app", every)
+        if carried(rules, bean, attributes) != set(attributes)
+    }
+    assert hidden == {"MemoryPool", "GarbageCollector", "Pool (x)"}
+
+
+def test_the_documented_rules_are_those_for_all_that_is_expected_of_a_broker() -> None:
+    expected = recognized("broker", {"active_controllers"}).missing
+    page = (PROJECT_ROOT / "docs" / "connect" / "jmx-exporter.md").read_text()
+    [documented] = re.findall(r"^```yaml jmx-exporter-broker\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert documented.splitlines()[1:] == [
+        "  " + line for line in rule_lines("broker", (*expected, "active_controllers"))
+    ]
 
 
 def _of_metrics(role: Any, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:

@@ -38,7 +38,7 @@ MISSING = {
     "kafka-2_0_0.yml-1.0.1": BY_EXAMPLE | {"client_connections"},
     "kafka-kraft-3_0_0.yml-1.0.1": BY_EXAMPLE | CLIENTS | {"broker_info"},
     "kafka-0-8-2.yml-0.20.0": BY_EXAMPLE | CLIENTS | PERCENTILES | UNCLEANABLE | {"broker_info"},
-    "koperator-before-0.15-0.20.0": BY_EXAMPLE | CLIENTS | PERCENTILES | UNCLEANABLE | {"broker_info"},
+    "early-koperator-0.20.0": BY_EXAMPLE | CLIENTS | PERCENTILES | UNCLEANABLE | {"broker_info"},
     "koperator-1.0.1": set(),
     "Strimzi-1.0.1": BY_EXAMPLE | {"broker_info", "client_fetch_bytes_per_second"},
     "Bitnami-1.0.1": MEANS | PERCENTILES | CLIENTS | UNCLEANABLE

@@ -39,7 +39,7 @@ from tests.spark_apps.sources.test_rule_sets import Values, metrics_of, read
 pytestmark = [pytest.mark.slow, pytest.mark.rare]
 OF_BROKER = [bean for bean in MBEANS if "broker" in bean.roles]
 MOVING = ("heap", "non_heap", "cpu", "open_file", "log_flush", "cleaner_last", "request_handler", "log_bytes")
-NOT_SERVED = {("kafka-0-8-2.yml", "1.0.1"), ("koperator before 0.15", "1.0.1"), ("all counters", "1.0.1")}
+NOT_SERVED = {("kafka-0-8-2.yml", "1.0.1"), ("early koperator", "1.0.1"), ("all counters", "1.0.1")}
 """Exporters since 1.0 answer with HTTP 500 where a rule calls a gauge below 0 a counter."""
 JVM = {"heap_used_bytes", "heap_max_bytes", "non_heap_used_bytes", "cpu_seconds_total", "max_file_descriptors"}
 JVM |= {"open_file_descriptors"}
