@@ -64,9 +64,9 @@ PROTOCOLS: dict[str, Ask] = {
     "dropwizard": dropwizard.ask,
 }
 NAMED_BY_RULES = ("prometheus", "prometheus_api")
-"""Protocols by which an endpoint exposes what its exporter's rules say, under names that they give."""
+"""Protocols by which an endpoint exposes only what its exporter's rules select, under names that they define."""
 METRICS_OF = "metrics of "
-"""With it begins a resource whose gap is what an endpoint doesn't expose; the endpoint itself answered."""
+"""Prefix of a resource with the metrics that an endpoint does not expose, although the endpoint responded."""
 ARCHIVES: dict[str, AskHour] = {"prometheus_api": prometheus_api.ask_hour}
 
 
@@ -332,7 +332,7 @@ class _Reader(DataSourceReader):
         return len(answers) == self.samples or bool(answers and answers[0].at <= self.hour and answers[-1].at >= end)
 
     def _coverage(self, endpoint: Endpoint, answers: list[Answer]) -> pa.RecordBatch:
-        """A row of how many metrics the endpoint exposes: its exporter's rules may leave out any."""
+        """A row with the metrics that the endpoint does not expose, because its exporter's rules may omit any."""
         metrics = {metric for answer in answers for metric, _, _ in answer.readings}
         clashes = dict.fromkeys(clash for answer in answers for clash in answer.clashes)
         gap = recognized(endpoint.role, metrics, tuple(clashes)).gap

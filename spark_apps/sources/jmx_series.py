@@ -1,14 +1,13 @@
-"""Series of Prometheus' exposition format as our metrics: one matcher for the names of every exporter.
+"""One matcher from series in the Prometheus exposition format to metrics of the catalog.
 
-What a name may mean is an index from its letters and digits to attributes of MBEANS (`spark_apps.sources.series_forms`)
-and to the tables of exporters with names of their own (`spark_apps.sources.known_series`); labels decide between them.
+An index maps the letters and digits of a name to attributes of MBEANS (`spark_apps.sources.series_forms`) and to the
+tables of exporters that have names of their own (`spark_apps.sources.known_series`). Labels decide between meanings.
 
-- A series that fits attributes of two MBeans is nobody's, and a clash.
-- Of two names for the same readings the fuller one counts; if they differ, that is a clash, too. They are never added
-  up.
-- A metric that MBeans expose isn't taken out of a table, nor out of two of them.
-- A label that is no key property of the bean, such as the one by which Thanos tells the servers of a highly available
-  pair apart, doesn't make another bean: series that differ only so are one reading.
+- A series that fits attributes of two MBeans is not read; it is reported as a clash.
+- Two names for the same reading are never added up. The more complete name counts; different values are a clash.
+- A metric that MBeans have is not read from a table, and a metric of one table is not read from the next one.
+- A label that is not a key property of the MBean, such as Thanos' replica label of a highly available pair, does not
+  make another MBean: series that differ only in such labels are one reading.
 """
 
 from __future__ import annotations
@@ -41,7 +40,8 @@ OBJECT_NAME = "_objectname"
 _OBJECT = re.compile(r"([^<]+)<([^=<>]+)=(.*)><(.*)>(.*)")
 _FURTHER_KEY = re.compile(r", ([A-Za-z][\w-]*)=")
 _UNLIKE = 0.05
-"""Readings of one attribute by two names that differ by more are a clash: a page takes moments to be written."""
+"""Relative difference of one attribute's values under two names that makes a clash; values change while an exporter
+writes its page."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Family:
     bean: MBean
     """Its key properties are written as `bare` does."""
     keys: frozenset[str]
-    """Labels that tell beans apart."""
+    """Labels that distinguish MBeans."""
     pool: str | None = None
     """As in Series."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a series of some name is, if its labels are so."""
+    """What a series with a given name is, if its labels match."""
 
     family: int
     """Index of the family."""
@@ -70,10 +70,10 @@ class Meaning:
     subject: str
     """The MBean's domain, type and name; of a table's entry its name."""
     number: str | None = None
-    """The label that has the value."""
+    """The label that holds the value, where the series itself is 1."""
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether a series with these labels is meant."""
+        """Whether a series with these labels matches."""
         return all(
             (key not in labels) if value == "" else key in labels and value in ("*", labels[key])
             for key, value in self.where.items()
@@ -82,19 +82,19 @@ class Meaning:
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """All that is to be read in one sample: by the letters and digits of a name."""
+    """All series to read in one sample, by the letters and digits of their names."""
 
     families: tuple[Family, ...]
     meanings: Mapping[str, tuple[Meaning, ...]]
     hints: Mapping[str, re.Pattern[str]]
-    """By name: what a line has somewhere, else its labels needn't be looked at."""
+    """By name: text that a matching line contains; labels of other lines need not be parsed."""
     queries: frozenset[tuple[str, str]]
-    """Regular expressions of all names, and of few others: what a Prometheus server is asked for, see `rendered`."""
+    """Regular expressions for a Prometheus server that match all names, and few others; see `rendered`."""
 
 
 @cache
 def names_of(role: Role, sample: int, samples: int) -> Names:
-    """What to read in sample number `sample` (from 0) of `samples`."""
+    """Series to read in sample number `sample` (from 0) of `samples`."""
     families: list[Family] = []
     meanings: dict[str, list[Meaning]] = defaultdict(list)
     beans = beans_of(role, sample, samples)
@@ -144,7 +144,7 @@ def _add_series(series: Series, families: list[Family], meanings: dict[str, list
 
 
 def _written(bean: MBean) -> MBean:
-    """With key properties as labels are compared."""
+    """With key properties in the form in which labels are compared."""
     return replace(
         bean,
         labels={bare(key): label for key, label in bean.labels.items()},
@@ -154,7 +154,7 @@ def _written(bean: MBean) -> MBean:
 
 
 def _hint(meaning: Meaning) -> str:
-    """How a label's value begins, or nothing."""
+    """The beginning of a label's value, or an empty text."""
     return next((re.escape(f'"{value}') for value in meaning.where.values() if value not in ("*", "")), "")
 
 
@@ -164,9 +164,9 @@ class _Fit(NamedTuple):
     family: int
     attribute: str
     own: Labels
-    """Those of its labels that tell beans apart."""
+    """Labels that distinguish MBeans."""
     by: Labels
-    """Those that say by whom it was scraped."""
+    """Labels of the scraper."""
     out: Labels
     """Labels of ours."""
     rank: int
@@ -182,7 +182,7 @@ class _Unclear(NamedTuple):
 
 @lru_cache(maxsize=2**17)
 def _fits(names: Names, name: str, labels: Labels) -> tuple[_Fit, ...] | _Unclear:
-    """What a series of this name (as `squashed` writes it) is. Kept: all brokers of a cluster have the same series."""
+    """Meanings of a series; `name` as written by `squashed`. Cached: all brokers of a cluster have the same series."""
     name, labels = _by_object_name(name, labels)
     labels = _parted(labels)
     by_key = {bare(key): value for key, value in labels}
@@ -199,20 +199,20 @@ def _fits(names: Names, name: str, labels: Labels) -> tuple[_Fit, ...] | _Unclea
 
 
 def _parted(labels: Labels) -> Labels:
-    """With labels apart of which a greedy rule made one: `request="Produce, error=NONE"`."""
+    """Splits labels into which a greedy rule merged several key properties: `request="Produce, error=NONE"`."""
     parted: list[tuple[str, str]] = []
     for key, value in labels:
         if not value:
-            continue  # as if it weren't there, for Prometheus as well
+            continue  # to Prometheus, an empty label is an absent one
         first, *others = _FURTHER_KEY.split(value) if ", " in value else [value]
         parted += [(key, first), *zip(others[::2], others[1::2], strict=True)]
     return tuple(parted)
 
 
 def _by_object_name(name: str, labels: Labels) -> tuple[str, Labels]:
-    """The name without rules, and all key properties, where the exporter tells whose series it is.
+    """The name that the exporter uses without rules, and all key properties, from the label `_objectname`.
 
-    Exporters since 1.0 do so where their rules give two series the same name and labels.
+    Exporters since 1.0 add this label where rules give two series the same name and labels.
     """
     full = next((_OBJECT.fullmatch(value) for key, value in labels if key == OBJECT_NAME), None)
     if not full:
@@ -264,8 +264,11 @@ class Clash(NamedTuple):
 def readings_of(
     names: Names, found: Iterable[tuple[str, Labels, float]], clashes: list[Clash] | None = None
 ) -> Iterator[tuple[str, dict[str, str], float | None]]:
-    """Metric, labels and value out of series (name, labels, value), of those that differ only in by whom they were
-    scraped the newest last. What is unclear is left out; `clashes` gets it."""
+    """Metric, labels, and value from series (name, labels, value).
+
+    Of series that differ only in the scraper's labels, the newest comes last. Ambiguous series are left out and
+    appended to `clashes`.
+    """
     scraped = _scraped(names, found, [] if clashes is None else clashes)
     table_of: dict[str, Table] = {}
     seen: set[tuple[str, Labels]] = set()
@@ -286,8 +289,7 @@ _Scraped = dict[Labels, dict[Labels, _Attributes]]
 
 
 def _scraped(names: Names, found: Iterable[tuple[str, Labels, float]], clashes: list[Clash]) -> list[_Scraped]:
-    """By family, bean and scrape what its attributes read. Of each reading that is exposed by several names only the
-    series of one are there."""
+    """Values by family, MBean, scraper, and attribute; of an attribute exposed under several names, those of one."""
     by_name: dict[tuple[int, str], dict[tuple[int, str], list[_Found]]] = {}
     unclear: dict[str, _Unclear] = {}
     for name, labels, value in found:
@@ -311,7 +313,7 @@ _Found = tuple[_Fit, float]
 
 
 def _of_one_name(by_name: dict[tuple[int, str], list[_Found]], clashes: list[Clash]) -> Iterable[_Found]:
-    """The series of an attribute by rank and name: for the same labels of ours those of one name."""
+    """Of the series of one attribute, by rank and name, those of one name for each set of our labels."""
     if len(by_name) == 1:
         return next(iter(by_name.values()))
     chosen: dict[Labels, dict[str, list[_Found]]] = {}
@@ -327,7 +329,7 @@ def _of_one_name(by_name: dict[tuple[int, str], list[_Found]], clashes: list[Cla
 
 
 def _differ(some: list[_Found], others: list[_Found]) -> bool:
-    """Whether series of two names, for the same readings, don't read the same."""
+    """Whether series of two names disagree on the same readings."""
     of_some, of_others = ({fit.own: value for fit, value in series} for series in (some, others))
     return of_some.keys() != of_others.keys() or not all(
         math.isclose(value, of_others[own], rel_tol=_UNLIKE) or not math.isfinite(value + of_others[own])

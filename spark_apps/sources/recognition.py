@@ -1,7 +1,6 @@
-"""How much of what the exporter of a JVM could expose is there.
+"""Coverage of an exporter: metrics recognized of those expected, and what follows from the missing ones.
 
-Metrics recognized of those expected, detectors that cannot be evaluated without the others, and the rules of the JMX
-exporter that expose them.
+What follows: detectors that cannot be evaluated, and the JMX exporter rules that expose the missing metrics.
 """
 
 from __future__ import annotations
@@ -31,40 +30,39 @@ _NOT_ALWAYS = frozenset(
         "holds_back",
     }
 )
-_STREAMS = frozenset(
-    {
-        "streams_info",
-        "streams_state",
-        "stream_threads_alive",
-        "stream_threads_failed",
-        "records_processed_total",
-        "poll_ratio",
-        "poll_latency_max_ms",
-        "process_latency_mean_ms",
-        "process_latency_max_ms",
-        "records_dropped_total",
-        "reads_topic",
-        "record_age_min_ms",
-        "record_age_mean_ms",
-        "record_age_max_ms",
-    }
+_TOGETHER: tuple[frozenset[str], ...] = (
+    frozenset(
+        {
+            "streams_info",
+            "streams_state",
+            "stream_threads_alive",
+            "stream_threads_failed",
+            "records_processed_total",
+            "poll_ratio",
+            "poll_latency_max_ms",
+            "process_latency_mean_ms",
+            "process_latency_max_ms",
+        }
+    ),
+    frozenset({"records_dropped_total", "reads_topic", "record_age_min_ms", "record_age_mean_ms", "record_age_max_ms"}),
+    frozenset(r.metric for bean in MBEANS if "rocksdb-state-id" in bean.pattern for r in bean.readings),
+    *(
+        frozenset(metric for metric in METRICS if re.match(start, metric))
+        for start in ("producer_(?!topic_)", "consumer_(?!topic_)", "producer_topic_", "consumer_topic_")
+    ),
 )
-_STORES = frozenset(r.metric for bean in MBEANS if "rocksdb-state-id" in bean.pattern for r in bean.readings)
-_CLIENTS = {
-    start: frozenset(metric for metric in METRICS if metric.startswith(start) and not metric.endswith("_max_ms"))
-    for start in ("producer_", "consumer_")
-}
-"""A process without a producer has no metric of one."""
+"""Expected only where one of them is there: threads of Kafka Streams, its tasks, its stores, clients, and their topics.
+A process without a producer has no producer metrics."""
 
 
 @dataclass(frozen=True)
 class Recognized:
-    """Metrics of one endpoint."""
+    """Metrics of one endpoint, recognized and missing."""
 
     role: Role
     found: frozenset[str]
     missing: tuple[str, ...]
-    """Expected of such an endpoint, and not there; in the catalog's order."""
+    """Expected of an endpoint of this role but not exposed, in the catalog's order."""
     clashes: tuple[str, ...] = ()
 
     @property
@@ -74,13 +72,13 @@ class Recognized:
 
     @property
     def not_evaluated(self) -> list[str]:
-        """Detectors that need what is missing."""
+        """Detectors that need a missing metric."""
         needs = NEEDED_BY.get(self.role, {})
         return sorted({detector for metric in self.missing for detector in needs.get(metric, ())})
 
     @property
     def gap(self) -> str | None:
-        """As a source's gap; none where all is there."""
+        """The gap for `detect.coverage`: `missing: <sentences>`; None if nothing is missing or ambiguous."""
         if not self.missing and not self.clashes:
             return None
         sentences = [f"{self.share}."]
@@ -93,12 +91,12 @@ class Recognized:
 
 
 def recognized(role: Role, metrics: Iterable[str], clashes: Collection[str] = ()) -> Recognized:
-    """What of an endpoint's metrics is there and what isn't.
+    """Compares the metrics of an endpoint with those expected of its role.
 
     Args:
         role: of the endpoint.
-        metrics: all that its answers have, with a value or without.
-        clashes: what was ambiguous.
+        metrics: all metrics of its responses, also those without a value.
+        clashes: ambiguous series, one text each.
     """
     found = frozenset(metrics) & METRICS.keys()
     missing = _expected(role, found) - found
@@ -113,15 +111,15 @@ def _expected(role: Role, found: frozenset[str]) -> frozenset[str]:
         return all_ - _NOT_ALWAYS - (frozenset() if found & _OF_CONTROLLERS else _OF_CONTROLLERS)
     of_jvm = [bean for bean in MBEANS if role in bean.roles and bean.pattern.startswith("java.lang")]
     expected = frozenset(r.metric for bean in of_jvm for r in bean.readings)
-    for kind in (_STREAMS, _STORES, *_CLIENTS.values()):
+    for kind in _TOGETHER:
         expected |= kind if found & kind else frozenset()
     return expected - _NOT_ALWAYS
 
 
 def rule_lines(role: Role, missing: Collection[str]) -> list[str]:
-    """Rules that expose metrics, to stand before all others in the JMX exporter's file, as lines of YAML.
+    """JMX exporter rules that expose metrics, as lines of YAML; they must precede all other rules.
 
-    They have no name: the exporter then writes the object name as it is, with all its key properties as labels.
+    The rules have no name, so the exporter uses its default: the object name, with all other key properties as labels.
     """
     wanted = [
         (bean, attributes)
@@ -148,12 +146,12 @@ def _attributes(bean: MBean, missing: Collection[str]) -> list[str]:
 
 
 def _is_unnamed(bean: MBean) -> bool:
-    """The exporter writes the first key property's value into the name: of these a pool's, or a collector's."""
+    """Whether the default name contains a value: of memory pools and collectors, the first key property is `name`."""
     return "*" in bean.pattern.partition(",")[0] or (bean.pattern.startswith("java.") and "name" in bean.labels)
 
 
 def _patterns(bean: MBean, attributes: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Pattern with NAME for the key property `name`, the name, and the attribute's part."""
+    """Pattern with the placeholder NAME, the value of the key property `name`, and the attributes."""
     domain, properties = bean.pattern.partition(":")[0], key_properties(bean.pattern)
     (_, kind), *others = properties.items()
     keys = "".join(

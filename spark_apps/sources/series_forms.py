@@ -1,8 +1,8 @@
 """The names that an attribute of an MBean may have in Prometheus' exposition format, by structure.
 
-An exporter's rules build a name from the parts of an object name: domain, type, `name`, and the attribute, in this
-order. They drop some parts, move others into labels, and write them in words, in lower case, or as they are. So a name
-is compared by its letters and digits alone, and each part has a few ways to be written:
+An exporter's rules build a name from the parts of an object name, in this order: domain, type, `name`, and attribute.
+They drop some parts, move others into labels, and write them with underscores, in lower case, or unchanged. Therefore
+only letters and digits of a name are compared, and each part has a few alternatives:
 
 - `kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec"}`: without rules, MSK's open monitoring;
 - `kafka_server_brokertopicmetrics_bytesin_total`: the exporter's examples, Strimzi;
@@ -11,7 +11,7 @@ is compared by its letters and digits alone, and each part has a few ways to be 
 - `kafka_server_brokertopicmetrics_bytesinpersec`: Confluent;
 - `kafka_producer_producer_metrics_record_send_total`, and `kafka_producer_record_send_total` (Micrometer).
 
-A rate or a percentile has its attribute in the name or in the label `quantile`; it is never taken for a counter.
+A rate or a percentile has its attribute in the name or in the label `quantile`; it is never read as a counter.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from itertools import product
 from spark_apps.sources.jmx_catalog import MBean, Reading, key_properties
 
 Slot = tuple[str, ...]
-"""Ways to write one part of a name, in words parted by `_`; the empty one leaves it out."""
+"""Alternatives for one part of a name, as words joined by `_`; the empty one omits the part."""
 CLIENT_DOMAINS = ("kafka.streams", "kafka.producer", "kafka.consumer")
 BARE, NO_DOMAIN, NO_TYPE = 1, 2, 4
-"""Added to the rank of a name without its attribute, domain, or type: of two names the fuller one counts."""
+"""Added to the rank of a name without its attribute, domain, or type: the name with the lowest rank counts."""
 _COUNT: Slot = ("count", "count_total", "total_count")
 _VALUE: Slot = ("value", "value_total")
 _UNMARKED: Slot = ("", "total")
@@ -42,25 +42,25 @@ class Form:
     attribute: str
     slots: tuple[Slot, ...]
     where: Mapping[str, str] = field(default_factory=dict)
-    """Labels, as `bare` writes them, that a series must have; `*` is any value, the empty one none."""
+    """Labels that a series must have, as written by `bare`; `*` is any value, an empty value means no such label."""
     rank: int = 0
     implied: Mapping[str, str] = field(default_factory=dict)
-    """Key properties that stand in the name, as `bare` writes them."""
+    """Key properties that the name contains, as written by `bare`."""
 
     def names(self) -> set[str]:
-        """As `squashed` writes them."""
+        """All names, as written by `squashed`."""
         return {squashed("".join(parts)) for parts in product(*self.slots)}
 
 
 @lru_cache(maxsize=2**16)
 def squashed(name: str) -> str:
-    """A name's letters and digits: what is left of it whoever wrote it."""
+    """The letters and digits of a name, in lower case."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 @lru_cache(maxsize=2**12)
 def bare(key: str) -> str:
-    """A label's: rules write client-id, client_id and clientId."""
+    """The same of a label's key: rules write client-id, client_id, and clientId."""
     return squashed(key)
 
 
@@ -70,7 +70,7 @@ def words(text: str) -> str:
 
 
 def forms_of(bean: MBean) -> Iterator[Form]:
-    """All of a bean's attributes; texts are left out, which no exporter exposes."""
+    """Forms of all attributes of an MBean, except texts, which exporters do not expose."""
     domain, properties = bean.pattern.partition(":")[0], key_properties(bean.pattern)
     (_, kind), *others = properties.items()
     if "*" in kind:
@@ -88,12 +88,12 @@ def forms_of(bean: MBean) -> Iterator[Form]:
 
 
 def _sum_of(reading: Reading) -> str | None:
-    """A mean times its count may be exposed as a sum."""
+    """Summaries expose the sum in place of a mean and a count."""
     return "Sum" if reading.times else None
 
 
 def _of_name(domain: str, kind: str, name: str, attribute: str, where: Mapping[str, str]) -> Iterator[Form]:
-    """Of a bean with the key property `name`, which stands in a label or in the name."""
+    """Forms of an MBean with the key property `name`, which is in a label or in the name."""
     start, types = (words(domain),), (words(kind), f"{words(kind)}_total")
     names = _written(name)
     fixed = {key: value for key, value in where.items() if value not in ("*", "")}
@@ -111,7 +111,7 @@ def _of_name(domain: str, kind: str, name: str, attribute: str, where: Mapping[s
 
 
 def _of_type(domain: str, kind: str, attribute: str, where: Mapping[str, str]) -> Iterator[Form]:
-    """Of a bean whose attributes tell what they are."""
+    """Forms of an MBean without the key property `name`: Kafka metrics, and MBeans of the JVM."""
     start, ending = (words(domain),), _attribute(attribute)
     full = words(kind)
     short = full.removesuffix("_metrics")
@@ -124,13 +124,13 @@ def _of_type(domain: str, kind: str, attribute: str, where: Mapping[str, str]) -
 
 
 def _written(name: str) -> Slot:
-    """`BytesInPerSec` is called `bytesin`, too, and a percent may have its unit behind the attribute."""
+    """`BytesInPerSec` is also written `bytesin`, and `Percent` may follow the attribute."""
     stem = re.sub(r"(PerSec|Percent)$", "", name)
     return tuple(dict.fromkeys((words(name), words(stem))))
 
 
 def _endings(attribute: str) -> Iterator[tuple[Slot, int, Mapping[str, str]]]:
-    """How the attribute of a bean with a `name` is written: last part, rank, and the label `quantile`."""
+    """Alternatives for the attribute of an MBean with a `name`: last part, rank, and the label `quantile`."""
     unmarked = {"quantile": ""}
     if percentile := re.fullmatch(r"(\d+)thPercentile", attribute):
         number = percentile[1]
@@ -150,17 +150,17 @@ def _endings(attribute: str) -> Iterator[tuple[Slot, int, Mapping[str, str]]]:
 
 
 def _attribute(attribute: str) -> Slot:
-    """How an attribute that tells what it is is written."""
+    """Alternatives for the attribute of an MBean without a `name`."""
     name = words(attribute)
     stem = name.removesuffix("_total")
     return (name, stem) if stem != name else (name, f"{name}_total", f"{name}_software")
 
 
 def queries_of(bean: MBean) -> set[tuple[str, str]]:
-    """Regular expressions (RE2, whole name, in lower case) that match all names of a bean, and few others.
+    """Regular expressions (RE2, whole name, lower case) that match all names of an MBean, and few others.
 
-    A Prometheus server is asked by them for what may be the bean; `Form` says what is. Each is a beginning and the
-    rest, so that those which begin alike can be asked for in few characters.
+    A query to a Prometheus server uses them; `Form` decides on its response. Each expression is split into a beginning
+    and the rest, so that a query can factor out common beginnings.
     """
     domain, properties = bean.pattern.partition(":")[0], key_properties(bean.pattern)
     start, kind = _spaced(words(domain)), _spaced(words(properties["type"]))
@@ -183,7 +183,7 @@ def rendered(queries: Iterable[tuple[str, str]]) -> str:
 
 
 def _any_of(slot: Slot) -> str:
-    """The longer of alternatives may be the shorter and more."""
+    """An alternation; a common prefix is factored out where one alternative extends the other."""
     spaced = sorted(map(_spaced, slot), key=len)
     rest = [each.removeprefix(spaced[0]) for each in spaced[1:]]
     if all(each.startswith(spaced[0]) for each in spaced):

@@ -1,4 +1,4 @@
-"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs; run as a module it locks the jar anew."""
+"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs; run as a module it locks the jars again."""
 
 from __future__ import annotations
 

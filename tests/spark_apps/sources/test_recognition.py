@@ -88,6 +88,7 @@ def test_an_application_misses_what_it_can_have() -> None:
     assert {"streams_info", "stream_threads_failed", "block_cache_usage_bytes", "consumer_bytes_total"} <= set(
         stateful.missing
     )
+    assert not {"producer_records_total", "consumer_topic_bytes_total"} & set(stateful.missing)
     assert {"stream_threads_dead", "state_store_growing"} <= set(stateful.not_evaluated)
 
 

@@ -1,4 +1,4 @@
-"""Every public rule set on a real broker, by each version of the exporter that can be had.
+"""Public rule sets on a real broker and a real Streams application, by each version of the exporter on Maven Central.
 
 What rules carry is recognized and has Jolokia's values. OpenTelemetry's agent and Strimzi's reporter are in the broker.
 """
@@ -20,13 +20,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from demo.jar_set import ensure
-from demo.process import free_port
+from demo.jars import JOLOKIA, STREAMS, classpath
+from demo.process import Jvm, free_port
 
-from spark_apps.sources.jmx_catalog import MBEANS, MBean
+from spark_apps.sources.jmx_catalog import MBEANS, MBean, Role
 from spark_apps.sources.jmx_catalog import readings_of as by_jmx
 from spark_apps.sources.jmx_series import Clash
 from spark_apps.sources.recognition import recognized, rule_lines
-from tests.spark_apps.sources.exporter_rules import BROKERS, RuleSet, carried
+from tests.spark_apps.sources.exporter_rules import APPLICATIONS, BROKERS, RuleSet, carried
 from tests.spark_apps.sources.jmx_exporter import (
     BESIDE,
     OTEL_AGENT,
@@ -34,10 +35,10 @@ from tests.spark_apps.sources.jmx_exporter import (
     exposed_beside,
     jmx_rmi_options,
 )
+from tests.spark_apps.sources.test_prometheus import wait_for_stores
 from tests.spark_apps.sources.test_rule_sets import Values, metrics_of, read
 
 pytestmark = [pytest.mark.slow, pytest.mark.rare]
-OF_BROKER = [bean for bean in MBEANS if "broker" in bean.roles]
 MOVING = ("heap", "non_heap", "cpu", "open_file", "log_flush", "cleaner_last", "request_handler", "log_bytes")
 NOT_SERVED = {("kafka-0-8-2.yml", "1.0.1"), ("early koperator", "1.0.1"), ("all counters", "1.0.1")}
 """Exporters since 1.0 answer with HTTP 500 where a rule calls a gauge below 0 a counter."""
@@ -54,6 +55,7 @@ class Watched:
     rmi: int
     otel: str
     reporter: str
+    bootstrap_servers: str
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         with Broker(folder, options=[*options, *jmx_rmi_options(rmi)], settings=settings) as running:
             _use(running.bootstrap_servers)
             page = "http://127.0.0.1:{}/metrics"
-            yield Watched(running.jolokia_url, rmi, page.format(otel), page.format(reporter))
+            yield Watched(running.jolokia_url, rmi, page.format(otel), page.format(reporter), running.bootstrap_servers)
 
 
 def _use(bootstrap_servers: str) -> None:
@@ -94,11 +96,12 @@ def _use(bootstrap_servers: str) -> None:
     assert producer.flush(20) == 0
 
 
-def of_jolokia(url: str) -> list[tuple[MBean, Mapping[str, Any]]]:
+def of_jolokia(url: str, role: Role = "broker") -> list[tuple[MBean, Mapping[str, Any]]]:
     """Beans by object name: attributes."""
-    asked = [{"type": "read", "mbean": f"{bean.pattern},*"} for bean in OF_BROKER]
+    beans = [bean for bean in MBEANS if role in bean.roles]
+    asked = [{"type": "read", "mbean": f"{bean.pattern},*"} for bean in beans]
     answers = httpx.post(url, content=json.dumps(asked), timeout=60).json()
-    return [(bean, answer.get("value") or {}) for bean, answer in zip(OF_BROKER, answers, strict=True)]
+    return [(bean, answer.get("value") or {}) for bean, answer in zip(beans, answers, strict=True)]
 
 
 def expected(beans: list[tuple[MBean, Mapping[str, Any]]], rules: RuleSet) -> set[str]:
@@ -138,7 +141,7 @@ def test_what_the_rules_carry_has_jolokia_s_values(broker: Watched, rules: str, 
 
 
 def steady(values: Values, of_jmx: Values) -> None:
-    """What doesn't change while nobody uses the broker is the same."""
+    """Values that stay while nobody uses the broker are the same."""
     both = [s for s in values.keys() & of_jmx.keys() if not s[0].startswith(MOVING) and s[0] != "broker_info"]
     assert len(both) > 10
     assert {s: values[s] for s in both} == pytest.approx({s: of_jmx[s] for s in both})
@@ -155,6 +158,68 @@ def test_the_lines_of_the_probe_expose_what_is_missing(broker: Watched, rules: s
     values = read(_page(file, host, tmp_path), "broker", clashes)
     assert recognized("broker", metrics_of(values)).missing == () and not clashes
     steady(values, by_jolokia(of_jolokia(broker.jolokia)))
+
+
+@pytest.fixture(scope="module")
+def application(broker: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """A Streams application with key-value and window stores that are open."""
+    folder, rmi, jolokia = tmp_path_factory.mktemp("orders"), free_port(), free_port()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic("orders", 2)])["orders"].result(20)
+    source = str(Path(demo.__path__[0]) / "OrdersApp.java")
+    app = Jvm(
+        "orders",
+        [source, broker.bootstrap_servers, str(folder / "state"), "unbounded"],
+        folder,
+        classpath=classpath(STREAMS),
+        agent=ensure(JOLOKIA)[0],
+        jolokia_port=jolokia,
+        options=["-Xmx160m", *jmx_rmi_options(rmi)],
+    )
+    with app:
+        url = f"http://127.0.0.1:{jolokia}/jolokia"
+        wait_for_stores(url, 4)
+        yield Watched(url, rmi, "", "", broker.bootstrap_servers)
+
+
+NOT_BY_NAME = {"memory_pool_used_bytes", "memory_pool_used_after_gc_bytes", "gc_seconds_total", "gc_collections_total"}
+"""Without rules their pool's or collector's name stands in their own: an agent in the JVM has them by other names."""
+OF_ANY_JVM = {"resident_bytes"} | {
+    r.metric for bean in MBEANS if bean.pattern.startswith("java") for r in bean.readings
+}
+
+
+@pytest.mark.parametrize("version", BESIDE)
+@pytest.mark.parametrize("rules", APPLICATIONS)
+def test_what_the_rules_carry_of_a_streams_application(
+    application: Watched, rules: str, version: str, tmp_path: Path
+) -> None:
+    of_rules = APPLICATIONS[rules]
+    page = exposed_beside(version, of_rules.to_yaml(hostPort=f"127.0.0.1:{application.rmi}"), tmp_path)
+    clashes: list[Clash] = []
+    values = read(page.encode(), "app", clashes)
+    beans = of_jolokia(application.jolokia, "app")
+    texts = {"streams_info", "streams_state", "streams_version"}
+    # Before 1.0 an exporter drops all series but one that get the same name and labels.
+    labels_dropped = {"poll_latency_max_ms", "block_cache_usage_bytes"} if rules == "kafka_stream.yml" else set()
+    dropped = set() if version.startswith("1.") else labels_dropped
+    assert not clashes
+    assert metrics_of(values) - OF_ANY_JVM - texts == expected(beans, of_rules) - OF_ANY_JVM - texts - dropped
+    assert (("streams_info", (("application_id", "orders"),)) in values) == (rules != "kafka_stream.yml")
+    of_jmx = by_jolokia(beans)
+    same = {"stream_threads_alive", "stream_threads_failed", "block_cache_capacity_bytes", "keys", "reads_topic"}
+    both = [series for series in values.keys() & of_jmx.keys() if series[0] in same]
+    assert both and {s: values[s] for s in both} == {s: of_jmx[s] for s in both}
+
+
+def test_the_lines_of_the_probe_expose_what_an_application_s_rules_leave_out(
+    application: Watched, tmp_path: Path
+) -> None:
+    file, host = yaml.safe_load(APPLICATIONS["kafka_stream.yml"].to_yaml()), f"127.0.0.1:{application.rmi}"
+    every = {r.metric for bean in MBEANS if "app" in bean.roles for r in bean.readings}
+    file["rules"] = [*yaml.safe_load("\n".join(rule_lines("app", every))), *file["rules"]]
+    metrics = metrics_of(read(_page(file, host, tmp_path), "app"))
+    assert set(recognized("app", metrics).missing) <= NOT_BY_NAME
 
 
 def _page(file: dict[str, Any], host: str, folder: Path) -> bytes:
