@@ -340,7 +340,6 @@ RULES_LACK = {
     "request_handler_idle_ratio",
     "processors",
     "physical_memory_bytes",
-    "produce_responses_total",
 }
 
 
