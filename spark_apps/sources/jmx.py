@@ -31,7 +31,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType, TimestampType
 from streamwarden.base.config import WAREHOUSE_ENV, Config, JmxEndpoint, load_config
-from streamwarden.base.hours import ONLY_PRESENT, gap_of_present
+from streamwarden.base.hours import HOUR, ONLY_PRESENT, gap_of_present
 
 from spark_apps.runtime.warehouse_io import query_in_task
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
@@ -40,6 +40,7 @@ from spark_apps.sources.jmx_catalog import METRICS, PRESENCES, Role
 from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, carried_over, name_of
 from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.read_source import read_source
+from spark_apps.sources.recognition import recognized
 from spark_apps.sources.targets import Jvms, jvms_of
 
 SCHEMA = StructType(
@@ -63,6 +64,10 @@ PROTOCOLS: dict[str, Ask] = {
     "prometheus": prometheus.ask,
     "dropwizard": dropwizard.ask,
 }
+NAMED_BY_RULES = ("prometheus", "prometheus_api")
+"""Protocols by which an endpoint exposes only what its exporter's rules select, under names that they define."""
+METRICS_OF = "metrics of "
+"""Prefix of a resource with the metrics that an endpoint does not expose, although the endpoint responded."""
 ARCHIVES: dict[str, AskHour] = {"prometheus_api": prometheus_api.ask_hour}
 
 
@@ -333,7 +338,22 @@ class _Reader(DataSourceReader):
     def _all_readings(self, endpoint: Endpoint, answers: list[Answer]) -> list[pa.RecordBatch]:
         known = self.known_starts.get(endpoint.cluster, {}).get(endpoint.address, [])
         carried_over(answers, [datetime.fromtimestamp(seconds, UTC) for seconds in known])
-        return [self._readings(endpoint, answer) for answer in answers]
+        batches = [self._readings(endpoint, answer) for answer in answers]
+        if endpoint.protocol in NAMED_BY_RULES and self._is_complete(answers):
+            batches.append(self._coverage(endpoint, answers))
+        return batches
+
+    def _is_complete(self, answers: list[Answer]) -> bool:
+        """Whether the last sample is there, or an archive's last moment: wide metrics are read only then."""
+        end = min(self.hour + HOUR, datetime.now(UTC)) - timedelta(minutes=1)
+        return len(answers) == self.samples or bool(answers and answers[0].at <= self.hour and answers[-1].at >= end)
+
+    def _coverage(self, endpoint: Endpoint, answers: list[Answer]) -> pa.RecordBatch:
+        """A row with the metrics that the endpoint does not expose, because its exporter's rules may omit any."""
+        metrics = {metric for answer in answers for metric, _, _ in answer.readings}
+        clashes = dict.fromkeys(clash for answer in answers for clash in answer.clashes)
+        gap = recognized(endpoint.role, metrics, tuple(clashes)).gap
+        return self._batch(None, 1, resource=f"{METRICS_OF}{endpoint.resource}", gap=gap)
 
     def _readings(self, endpoint: Endpoint, answer: Answer) -> pa.RecordBatch:
         metrics, labels, values = zip(*answer.readings, strict=True) if answer.readings else ((), (), ())

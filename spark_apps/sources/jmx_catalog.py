@@ -175,6 +175,8 @@ class Reading:
     """Only the presence of the attribute counts: the value is 1."""
     signed: bool = False
     """Negative values are valid rather than unknown."""
+    most: float | None = None
+    """Above this it is unknown."""
 
 
 @dataclass(frozen=True)
@@ -571,6 +573,7 @@ def _value_of(
     if reading.presence:
         return labels, 1.0
     value = number(raw, signed=reading.signed)
+    value = None if value is not None and reading.most is not None and value > reading.most else value
     other = number(attributes.get(reading.times)) if reading.times else 1.0
     return labels, None if value is None or other is None else value * reading.factor * other
 

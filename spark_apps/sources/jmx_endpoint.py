@@ -64,6 +64,8 @@ class Answer:
     """MBeans that were denied, as a message."""
     reported_start: datetime | None = None
     """The start time that the process itself reports: equal in every response, so that an equal time is exact."""
+    clashes: tuple[str, ...] = ()
+    """Names of metrics that could be read in two ways, and why."""
 
 
 LARGE_BYTES = 2**18

@@ -1,20 +1,31 @@
-"""Series in the Prometheus exposition format that are not attributes of MBEANS, by dialect.
+"""Series of exporters that have names of their own, which no attribute of the MBEANS gives: tables.
 
-OpenTelemetry's names follow its semantic conventions for the JVM
-(https://opentelemetry.io/docs/specs/semconv/runtime/ jvm-metrics), before 1.22 those under `process.runtime.jvm`.
-Exporters convert them differently: dots or underscores, with or without the unit and `_total` as suffixes.
+- `jmx`: of the JMX exporter, what stands in a label;
+- `jvm`: of Prometheus' client library, which every exporter in a JVM has;
+- `micrometer`: Spring Boot;
+- `otel`: OpenTelemetry. The JVM by its semantic conventions (https://opentelemetry.io/docs/specs/semconv/runtime/
+  jvm-metrics), before 1.22 those under `process.runtime.jvm`, and by the JMX Metric Gatherer; Kafka's brokers by the
+  rules of the Java agent (`kafka-broker.yaml` of opentelemetry-java-instrumentation), of the JMX scraper
+  (`kafka.yaml` of opentelemetry-java-contrib), and by the conventions under `messaging.kafka`. How they
+  stand in Prometheus is up to who writes them: with the unit and `_total` after them or without;
+- `container`: cAdvisor;
+- `node`: node exporter.
+
+Strimzi Metrics Reporter, Bitnami, Confluent: their names follow from MBEANS.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from spark_apps.sources.jmx_catalog import Reading
 
-Dialect = Literal["jmx", "rules", "jvm", "micrometer", "otel", "container", "node"]
-DIALECTS: tuple[Dialect, ...] = ("jmx", "rules", "jvm", "micrometer", "otel", "container", "node")
+Table = Literal["mbean", "jmx", "jvm", "micrometer", "otel", "container", "node"]
+TABLES: tuple[Table, ...] = ("mbean", "jmx", "jvm", "micrometer", "otel", "container", "node")
+"""In this order a metric is taken from them; `mbean` is no table: names that follow from MBEANS."""
 STARTED = "process_start_seconds"
 UPTIME = "process_uptime_ms"
 """Readings besides METRICS: start time and uptime of the process (or host)."""
@@ -27,17 +38,34 @@ CONTAINER = {"periods_total": "cpu_periods_total", "throttled_periods_total": "t
 class Series:
     """A series that is not an attribute of MBEANS."""
 
-    dialect: Dialect
+    table: Table
     name: str
     reading: Reading
     where: Mapping[str, str] = field(default_factory=dict)
     """Labels that it must have; `*` is any value."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Label of the series → our label."""
+    constant: Mapping[str, str] = field(default_factory=dict)
+    """Labels of ours that it gets."""
     parts: tuple[str, ...] = ()
     """Labels besides those that distinguish the series to add up, as in MBean."""
     pool: str | None = None
-    """The label of a memory pool, if a metric of the whole heap is exposed by pool."""
+    """The label of a memory pool, where a metric of the whole heap is exposed by pool."""
+    number: str | None = None
+    """The label that has the value."""
+    also: Mapping[str, str] = field(default_factory=dict)
+    """Other names → the attribute that it is."""
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Names → the attribute that it is."""
+        return {self.name: self.reading.attribute, **self.also}
+
+    @property
+    def queries(self) -> set[tuple[str, str]]:
+        """Regular expressions of its names, in lower case: the first word and the rest."""
+        spaced = (re.sub(r"[^a-z0-9]", ".?", name.lower()) for name in self.attributes)
+        return {(f"{first}.?", rest) for first, _, rest in (name.partition(".?") for name in spaced)}
 
 
 def _jvm(name: str, metric: str, factor: float = 1, **more: Any) -> Series:
@@ -79,11 +107,10 @@ _CONVENTIONS = (
 
 def _otel(
     of: _Convention, name: str, units: tuple[str, ...], metric: str, factor: float = 1, **more: Any
-) -> list[Series]:
-    """An instrument under each of its possible names; `units`: possible suffixes."""
-    names = [f"{of.prefix}{name}{unit}" for unit in units]
-    written = dict.fromkeys(each for dotted in names for each in (dotted.replace(".", "_"), dotted))
-    return [Series("otel", each, Reading("Value", metric, factor), **more) for each in written]
+) -> Iterator[Series]:
+    """An instrument by each name that it may have; `units`: what may stand behind its own."""
+    name, *others = (f"{of.prefix}{name}{unit}" for unit in units)
+    yield Series("otel", name, Reading("Value", metric, factor), also=dict.fromkeys(others, "Value"), **more)
 
 
 def _otel_memory(of: _Convention) -> Iterator[Series]:
@@ -119,21 +146,102 @@ def _otel_others(of: _Convention) -> Iterator[Series]:
     yield from _otel(of, "file_descriptor.limit", ("",), "max_file_descriptors")
 
 
+def _gathered() -> Iterator[Series]:
+    """A JVM by OpenTelemetry's JMX Metric Gatherer."""
+    memory = {
+        "heap.used": ("heap_used_bytes", {}),
+        "heap.max": ("heap_max_bytes", {}),
+        "nonheap.used": ("non_heap_used_bytes", {}),
+        "pool.used": ("memory_pool_used_bytes", {"name": "pool"}),
+    }
+    for name, (metric, labels) in memory.items():
+        also = {f"jvm.memory.{name}.bytes": "Value"}
+        yield Series("otel", f"jvm.memory.{name}", Reading("Value", metric), labels=labels, also=also)
+    for unit in ("", "_total", "_milliseconds_total", "_milliseconds"):
+        name, labels = f"jvm.gc.collections.elapsed{unit}", {"name": "collector"}
+        yield Series("otel", name, Reading("Value", "gc_seconds_total", 1e-3), labels=labels)
+    count, also = "jvm.gc.collections.count", {"jvm.gc.collections.count.total": "Value"}
+    yield Series("otel", count, Reading("Value", "gc_collections_total"), labels={"name": "collector"}, also=also)
+
+
+def _kafka(
+    names: str, reading: Reading, unit: str = "", is_counter: bool = False, also: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Series:  # fmt: skip
+    """An instrument of a broker by each name that it may have (parted by blanks)."""
+    written = _with_units(names, unit, is_counter)
+    return Series(
+        "otel", written[0], reading, also={**dict.fromkeys(written, reading.attribute), **(also or {})}, **more
+    )
+
+
+def _with_units(names: str, unit: str, is_counter: bool) -> list[str]:
+    total = ("", "_total") if is_counter else ("",)
+    return [f"{name}{u}{t}" for name in names.split() for u in dict.fromkeys(("", unit)) for t in total]
+
+
+def _otel_gauges() -> Iterator[Series]:
+    """Those of brokers that have no attributes."""
+    for names, metric in {
+        "kafka.request.queue messaging.kafka.requests.queue": "request_queue",
+        "kafka.partition.count messaging.kafka.partitions.all": "partitions",
+        "kafka.partition.offline messaging.kafka.partitions.offline": "offline_partitions",
+        "kafka.partition.under_replicated messaging.kafka.partitions.under-replicated": "under_replicated_partitions",
+        "kafka.controller.active.count messaging.kafka.controllers.active": "active_controllers",
+        "kafka.leader.count": "leaders",
+        "kafka.request.handler.idle.1m kafka.request.handler.idle.1m_ratio": "request_handler_idle_ratio",
+    }.items():
+        yield _kafka(names, Reading("Value", metric))
+
+
+def _otel_counters() -> Iterator[Series]:
+    def counter(names: str, metric: str, unit: str = "", **more: Any) -> Series:
+        return _kafka(names, Reading("Value", metric), unit, is_counter=True, **more)
+
+    yield counter("kafka.message.count messaging.kafka.messages", "messages_in_total", labels={"topic": "topic"})
+    unclean = "kafka.leader.election.unclean.count kafka.unclean.election.rate messaging.kafka.leader.unclean-elections"
+    yield counter(unclean, "unclean_elections_total")
+    yield counter("kafka.logs.flush.count", "log_flushes_total", "_milliseconds")  # the agent gives it a time's unit
+    failed = "kafka.request.failed messaging.kafka.requests.failed"
+    yield counter(failed, "failed_produces_total", where={"type": "produce"})
+    for kind, metric in {"fetch": "fetch_requests_total", "produce": "produce_requests_total"}.items():
+        yield counter("kafka.request.count", metric, where={"type": kind})
+    for key in ("direction", "state"):
+        for way in ("in", "out"):
+            where = {key: way}
+            network = "kafka.network.io messaging.kafka.network.io"
+            yield counter(network, f"bytes_{way}_total", "_bytes", where=where, labels={"topic": "topic"})
+
+
+def _otel_requests() -> Iterator[Series]:
+    """Times of requests, by type. What is called their total time is their number: the rules take Count for it."""
+    number = _with_units("kafka.request.time.total kafka.request.time", "_milliseconds", is_counter=True)
+    numbers = dict.fromkeys(number, "Count")
+    for request in ("Produce", "FetchConsumer", "FetchFollower"):
+        for written in (request, request.lower()):
+            of: dict[str, Any] = {"where": {"type": written}, "constant": {"request": request}}
+            yield Series("otel", number[0], Reading("Count", "requests_total"), also=numbers, **of)
+            mean = Reading("Mean", "request_ms_total", times="Count")
+            yield _kafka("kafka.request.time.avg", mean, "_milliseconds", also=numbers, **of)
+            yield _kafka("kafka.request.time.50p", Reading("Value", "request_median_ms"), "_milliseconds", **of)
+            yield _kafka("kafka.request.time.99p", Reading("Value", "request_p99_ms"), "_milliseconds", **of)
+
+
 _HEAP, _NON_HEAP = {"area": "heap"}, {"area": "nonheap"}
 _BY_ID: dict[str, Any] = {"parts": ("id",), "pool": "id"}
 """By Micrometer; Prometheus' client library has the same names without pools."""
 _PAUSES: dict[str, Any] = {"labels": {"gc": "collector"}, "parts": ("action", "cause")}
 _CGROUP = ("container", "pod", "namespace", "id", "name", "image")
-_BROKER_ID: tuple[tuple[Dialect, str, str, dict[str, str]], ...] = (
-    ("jmx", "kafka_server_app_info_starttimems", "id", {"id": "*"}),
-    ("rules", "kafka_server_app_info_start_time_ms", "client_id", {"client_id": "*"}),
-    ("rules", "kafka_server_quota_start_time_ms", "clientid", {"resource": "app-info", "clientid": "*"}),
+_BROKER_ID: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("kafka_server_app_info_starttimems", "id", {"id": "*"}),
+    ("kafka_server_app_info_start_time_ms", "client_id", {"client_id": "*"}),
+    ("kafka_server_quota_start_time_ms", "client_id", {"resource": "app-info", "client_id": "*"}),
 )
 SERIES: tuple[Series, ...] = (
     # Text attributes are not exposed (so there is no streams_version): the broker id is a label of another metric.
     *(
-        Series(dialect, name, Reading("Value", "broker_info", presence=True), where, {label: "broker_id"})
-        for dialect, name, label, where in _BROKER_ID
+        Series("jmx", name, Reading("Value", "broker_info", presence=True), where, {label: "broker_id"})
+        for name, label, where in _BROKER_ID
     ),
     *(
         Series("jmx", name, Reading("Value", "streams_info", presence=True), {label: "*"}, {label: label})
@@ -143,11 +251,30 @@ SERIES: tuple[Series, ...] = (
         )
     ),
     Series("jmx", "java_lang_runtime_uptime", Reading("Value", UPTIME)),
-    Series(
-        "rules", "kafka_streams_alive_stream_threads", Reading("Value", "stream_threads_alive"), parts=("client_id",)
+    # Rules that make a text a label (Confluent).
+    *(
+        Series(
+            "jmx", "kafka_streams_stream_metrics", Reading("Value", metric, presence=True), {label: "*"}, {label: ours}
+        )
+        for label, metric, ours in (
+            ("application_id", "streams_info", "application_id"),
+            ("state", "streams_state", "state"),
+            ("version", "streams_version", "version"),
+        )
     ),
     Series(
-        "rules", "kafka_streams_failed_stream_threads", Reading("Value", "stream_threads_failed"), parts=("client_id",)
+        "jmx",
+        "kafka_streams_stream_metrics",
+        Reading("Value", "stream_threads_alive"),
+        {"alive_stream_threads": "*"},
+        parts=("client_id",),
+        number="alive_stream_threads",
+    ),
+    # A rate that Confluent's rules call a total.
+    Series(
+        "jmx",
+        "kafka_server_kafkarequesthandlerpool_requesthandleravgidlepercent_total",
+        Reading("Value", "request_handler_idle_ratio", most=2),
     ),
     # Prometheus' client library: 1.x, and 0.x as in MSK
     _jvm("process_start_time_seconds", STARTED),
@@ -189,7 +316,11 @@ SERIES: tuple[Series, ...] = (
     _micrometer("hikaricp_connections_pending", "pool_threads_waiting", parts=("pool",)),
     *(series for convention in _CONVENTIONS for series in _otel_memory(convention)),
     *(series for convention in _CONVENTIONS for series in _otel_others(convention)),
-    # cAdvisor's metrics, if a Prometheus server has them; without a container's name it is the sum of the pod.
+    *_gathered(),
+    *_otel_gauges(),
+    *_otel_counters(),
+    *_otel_requests(),
+    # cAdvisor's, beside the JVM's own in a Prometheus server; without a container's name it is the pod's sum.
     *(
         Series("container", f"container_cpu_cfs_{name}", Reading("Value", metric), {"container": "*"}, parts=_CGROUP)
         for name, metric in CONTAINER.items()

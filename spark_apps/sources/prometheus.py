@@ -29,8 +29,9 @@ from spark_apps.sources.jmx_endpoint import (
     time_of,
     with_labels_as_json,
 )
-from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of
+from spark_apps.sources.jmx_series import OBJECT_NAME, Clash, Labels, Names, names_of, readings_of
 from spark_apps.sources.known_series import STARTED, UPTIME
+from spark_apps.sources.series_forms import squashed
 
 ACCEPT = {"Accept": "text/plain;version=0.0.4;q=1,*/*;q=0.1"}
 _SKEW = timedelta(seconds=2)
@@ -61,10 +62,12 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
 
 
 def _answer(response: httpx.Response, at: datetime, names: Names) -> Answer:
-    readings = list(readings_of(names, series_of(response.content, names)))
+    clashes: list[Clash] = []
+    readings = list(readings_of(names, series_of(response.content, names), clashes))
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started_at = _started_at(at, _date_of(response), beside.get(STARTED), beside.get(UPTIME))
-    return Answer(at, started_at, with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME)))
+    ours = with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME))
+    return Answer(at, started_at, ours, clashes=tuple(map(str, clashes)))
 
 
 def _started_at(
@@ -91,7 +94,7 @@ def _date_of(response: httpx.Response) -> datetime | None:
 
 
 def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
-    """Name in lower case, labels, and value of the requested series.
+    """Name, labels and value of the requested series.
 
     Raises:
         Refused: not in the exposition format, truncated, above a limit, or without any known metric.
@@ -109,7 +112,7 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
         raise Refused("the response is not in the Prometheus exposition format; check the address")
     if lines[-1]:
         raise Refused("the response ends in the middle of a line")
-    lower: dict[str, str | None] = {}
+    known_as: dict[str, str | None] = {}
     found = False
     unwanted = "#"
     for number, line in enumerate(lines, 1):
@@ -118,15 +121,16 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
         name = line.partition("{")[0]
         if " " in name or "\t" in name:
             name = (name.split(None, 1) or [""])[0]
-        if name not in lower:
-            lower[name] = name.lower() if name.lower() in names.meanings else None
-        known = lower[name]
+        if name not in known_as:
+            is_known = squashed(name) in names.meanings or OBJECT_NAME in line
+            known_as[name] = squashed(name) if is_known else None
+        known = known_as[name]
         if known is None:
             unwanted = f"{name}{{"
         else:
             found = True
-            if names.hints[known].search(line):
-                yield known, *(_plain(line, len(name)) or _parsed(line, number))
+            if known not in names.hints or names.hints[known].search(line) or OBJECT_NAME in line:
+                yield name, *(_plain(line, len(name)) or _parsed(line, number))
     if not found:
         raise Refused("the page has no expected metrics; check that this is the address of the right exporter")
 

@@ -10,6 +10,7 @@ A response that the server marks as partial is not used: sums over series would 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,8 +27,9 @@ from spark_apps.sources.jmx_endpoint import (
     time_of,
     with_labels_as_json,
 )
-from spark_apps.sources.jmx_series import Labels, Names, names_of, readings_of, replicas_in
+from spark_apps.sources.jmx_series import Clash, Labels, Names, names_of, readings_of, replicas_in
 from spark_apps.sources.known_series import STARTED, UPTIME
+from spark_apps.sources.series_forms import rendered
 
 MOMENTS = 12
 """Gauges are read every five minutes of a whole hour."""
@@ -43,9 +45,9 @@ async def ask_hour(client: httpx.AsyncClient, endpoint: Endpoint, hour: datetime
     end = min(hour + HOUR, datetime.now(UTC))
     role = endpoint.role
     first, each, last = (names_of(role, sample, 3) for sample in range(3))
-    narrow, wide = each.meanings.keys(), last.meanings.keys() - each.meanings.keys()
-    found = await _query(client, endpoint, sorted(narrow), hour, end, (end - hour) / MOMENTS)
-    at_edges = await _query(client, endpoint, sorted(wide), hour, end, end - hour) if wide else {}
+    narrow, wide = each.queries, last.queries - each.queries
+    found = await _query(client, endpoint, narrow, hour, end, (end - hour) / MOMENTS)
+    at_edges = await _query(client, endpoint, wide, hour, end, end - hour) if wide else {}
     if not found and not at_edges:
         raise Refused("the server has no series of this JVM for this hour; check `match`")
 
@@ -66,7 +68,7 @@ async def ask_replicas(client: httpx.AsyncClient, endpoint: Endpoint, hour: date
     They show replicas of a highly available pair, or several JVMs. Raises Refused or TimeoutError.
     """
     names = names_of(endpoint.role, 0, 1)
-    found = await _query(client, endpoint, sorted(names.meanings), hour, hour, HOUR)
+    found = await _query(client, endpoint, names.queries, hour, hour, HOUR)
     return replicas_in(names, found.get(hour, []))
 
 
@@ -74,20 +76,27 @@ _Series = list[tuple[str, Labels, float]]
 
 
 def _answer(names: Names, at: datetime, series: _Series) -> Answer:
-    readings = list(readings_of(names, (one for one in series if one[0] in names.meanings)))
+    clashes: list[Clash] = []
+    readings = list(readings_of(names, series, clashes))
     beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
     started, uptime_ms = beside.get(STARTED), beside.get(UPTIME)
     # The start time first: an uptime is as old as its scrape.
     started_at = time_of(started) if started is not None else start_of(at, uptime_ms, None)
-    return Answer(at, started_at, with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME)))
+    ours = with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME))
+    return Answer(at, started_at, ours, clashes=tuple(map(str, clashes)))
 
 
 async def _query(
-    client: httpx.AsyncClient, endpoint: Endpoint, names: list[str], start: datetime, end: datetime, step: timedelta
+    client: httpx.AsyncClient,
+    endpoint: Endpoint,
+    queries: Collection[tuple[str, str]],
+    start: datetime,
+    end: datetime,
+    step: timedelta,
 ) -> dict[datetime, _Series]:
     """Series by time."""
     form = {
-        "query": f'{{__name__=~"(?i:{"|".join(names)})",{endpoint.match}}}',
+        "query": f'{{__name__=~"(?i:{rendered(queries)})",{endpoint.match}}}',
         "start": f"{start.timestamp():.3f}",
         "end": f"{end.timestamp() + 0.001:.3f}",  # includes the last time, if the step does not divide the span
         "step": f"{step.total_seconds():.6f}",
@@ -127,5 +136,5 @@ def _by_moment(series: list[Any], start: datetime, end: datetime, step: timedelt
             # The exact requested time: the server rounds to milliseconds, a step to microseconds.
             at = start + step * round((seconds - start.timestamp()) / step.total_seconds())
             at = end if end - at < timedelta(milliseconds=1) else at
-            moments.setdefault(at, []).append((one["metric"]["__name__"].lower(), labels, float(value)))
+            moments.setdefault(at, []).append((one["metric"]["__name__"], labels, float(value)))
     return moments

@@ -29,7 +29,7 @@ create table detect.coverage (
   hour timestamptz not null,  -- Start of the hour (UTC)
   app text not null,  -- Spark app that queried it
   source text not null,  -- Source: cloudwatch, ec2, jolokia, kafka_offsets, …
-  resource_name text not null,  -- Resource that was queried
+  resource_name text not null,  -- Resource that was queried; `metrics of …`: the metrics that an endpoint's exporter exposes
   status text not null,  -- answered, late, refused or missing
   message text,  -- Why the status is not `answered`; null: answered
   asked_at timestamptz not null,  -- When it was queried (UTC)

@@ -31,8 +31,10 @@ from tests.plugins.cli.test_cli import in_this_process
 from tests.secured_broker import secured_broker
 from tests.spark_apps.aws_world import ACCOUNT, OTHER, REGION
 from tests.spark_apps.offsets_log import commit
+from tests.spark_apps.sources.agents import running_agents
 from tests.spark_apps.sources.node_page import node_page
 from tests.spark_apps.sources.registry import registry
+from tests.spark_apps.sources.test_rule_sets import PAGES
 
 Probe = Callable[..., list[Answer]]
 
@@ -200,9 +202,39 @@ def test_jvms_that_answer_are_one_line_and_others_one_each(config_of: Callable[.
         f"node of c at {nobody}": "cannot connect (connection refused or unknown host)",
         "targets of /nowhere/*.json": "no such file",
     }
-    [line] = [answer for answer in answers if answer.problem is None]
+    line, of_metrics = [answer for answer in answers if answer.problem is None]
     assert line.asked == "nodes of c" and line.answer.startswith("1 responded, ")
+    assert of_metrics.asked == f"metrics of node of c at {here}/metrics"
+    assert of_metrics.answer == "13 of 13 metrics recognized" and of_metrics.action is None
     assert [re.split("[,( ]", actions)[0] for actions in printed_actions(answers)] == ["set", "start"]
+
+
+def test_what_an_exporter_does_not_expose_is_said_with_the_rules_for_it(config_of: Callable[..., Any]) -> None:
+    with running_agents() as agents, running_agents() as others:
+        example = (PAGES / "broker-kafka-2_0_0.yml-1.0.1.txt").read_bytes()
+        pages = [agents.serve(example), others.serve(example + b'kafka_log_size_value{topic="t"} 1\n')]
+        broker = {"role": "broker", "cluster": "c", "protocol": "prometheus"}
+        config = config_of(
+            kafka=[{"name": "c", "bootstrap_servers": "b"}], jmx=[broker | {"url": page} for page in pages]
+        )
+        answers = ask_all([*jvms.questions(config)])
+    partial, unclear = (next(a for a in answers if a.asked == f"metrics of broker of c at {page}") for page in pages)
+    assert partial.problem is None and partial.answer.startswith(
+        "35 of 47 metrics recognized; not exposed: heap_used_bytes,"
+    )
+    assert partial.answer.endswith(
+        "; not evaluated here: broker_file_descriptors_high, broker_requests_high, broker_slow"
+    )
+    assert partial.answer == unclear.answer and partial.action is not None
+    assert partial.action.splitlines()[0] == "put first under `rules` of the JMX exporter's file:"
+    assert (
+        "- pattern: 'kafka.server<type=KafkaRequestHandlerPool, name=RequestHandlerAvgIdlePercent.*><>OneMinuteRate'"
+        in partial.action.splitlines()
+    )
+    assert problems(answers) == {
+        f"names of broker of c at {pages[1]}": "kafka_log_log_size and kafka_log_size_value:"
+        " different values of the same attribute"
+    }
 
 
 class _Pair(_Exporter):
@@ -230,8 +262,10 @@ def test_a_match_that_selects_several_replicas_is_said(config_of: Callable[..., 
         node = {"role": "node", "cluster": "c", "protocol": "prometheus_api", "url": url, "match": 'instance="m:9100"'}
         config = config_of(kafka=[{"name": "c", "bootstrap_servers": "b"}], jmx=[node])
         answers = ask_all([*jvms.questions(config)])
-    assert problems(answers) == {} and {answer.answer for answer in answers} == {
+    assert problems(answers) == {}
+    assert {answer.answer.partition("; not exposed")[0] for answer in answers} == {
         "1 responded, at least 1 readings each",
+        "1 of 13 metrics recognized",
         "`match` selects several replicas; each series is read once (prometheus_replica: a, b)",
     }
 

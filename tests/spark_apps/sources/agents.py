@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
+from spark_apps.sources.jmx import METRICS_OF
 from tests.answering import answering
 
 QUERY = "/api/v1/query_range"
@@ -72,6 +73,11 @@ SERVLET = {
     "meters": {"orders.rate": {"count": 9, "m1_rate": 0.1, "units": "events/second"}},
     "timers": {},
 }
+
+
+def without_coverage(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the source `jmx` without those of what endpoints don't expose; `test_recognition.py` has these."""
+    return [row for row in rows if not (row["resource"] or "").startswith(METRICS_OF)]
 
 
 def reply_to(request: list[dict[str, Any]]) -> list[dict[str, Any]]:

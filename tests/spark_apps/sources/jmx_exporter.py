@@ -1,17 +1,18 @@
-"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs.
-
-Run as a module, this file locks the jar (URL and hash) again.
-"""
+"""Prometheus' JMX exporter as a Java agent, for tests against real JVMs; run as a module it locks the jars again."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 from demo.jar_set import JarSet, ensure, write_locks
-from demo.process import free_port
+from demo.process import JVM_OPTIONS, Process, free_port
+
+from spark_apps.runtime.class_archive import java
 
 AGENT = JarSet(
     "jmx-exporter",
@@ -19,41 +20,59 @@ AGENT = JarSet(
     transitive=False,
     lock=Path(__file__).with_name("jars.lock"),
 )
+BESIDE = {
+    version: JarSet(
+        f"jmx-exporter-{version}",
+        (f"io.prometheus.jmx:jmx_prometheus_{artifact}:{version}",),
+        transitive=False,
+        lock=Path(__file__).with_name("jars.lock"),
+    )
+    for version, artifact in {"0.16.1": "javaagent", "0.20.0": "httpserver", "1.0.1": "httpserver"}.items()
+}
+"""Versions that read another JVM over JMX-RMI. The first one's agent does so, too. Maven Central has no newer ones, and
+0.18 and 0.19 only as agents."""
+STRIMZI_REPORTER = JarSet(
+    "strimzi-metrics-reporter",
+    ("io.strimzi:metrics-reporter:0.2.0",),
+    transitive=True,
+    lock=Path(__file__).with_name("jars.lock"),
+)
+OTEL_AGENT = JarSet(
+    "otel-agent",
+    ("io.opentelemetry.javaagent:opentelemetry-javaagent:2.20.1",),
+    transitive=False,
+    lock=Path(__file__).with_name("jars.lock"),
+)
 WITHOUT_RULES = "{}"
-# Rules of the exporter's examples for Kafka brokers, as far as they matter here.
-KAFKA_RULES = r"""
-lowercaseOutputName: true
-rules:
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)PerSec\w*, (.+)=(.+)><>Count'
-    name: kafka_$1_$2_$3_total
-    type: COUNTER
-    labels: {"$4": "$5"}
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)PerSec\w*><>Count'
-    name: kafka_$1_$2_$3_total
-    type: COUNTER
-  - pattern: 'kafka.server<type=(.+), client-id=(.+)><>([a-z-]+)'
-    name: kafka_server_quota_$3
-    labels: {resource: "$1", clientId: "$2"}
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+), (.+)=(.+)><>Value'
-    name: kafka_$1_$2_$3
-    labels: {"$4": "$5", "$6": "$7"}
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+)><>Value'
-    name: kafka_$1_$2_$3
-    labels: {"$4": "$5"}
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)><>Value'
-    name: kafka_$1_$2_$3
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.+)><>Count'
-    name: kafka_$1_$2_$3_count
-    labels: {"$4": "$5"}
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+), (.+)=(.*)><>(\d+)thPercentile'
-    name: kafka_$1_$2_$3
-    labels: {"$4": "$5", quantile: "0.$6"}
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)><>Count'
-    name: kafka_$1_$2_$3_count
-  - pattern: 'kafka.(\w+)<type=(.+), name=(.+)><>(\d+)thPercentile'
-    name: kafka_$1_$2_$3
-    labels: {quantile: "0.$4"}
-"""
+_IDLE = "public class Idle { public static void main(String[] a) throws Exception { Thread.sleep(600_000); } }"
+
+
+def exposed_beside(version: str, rules: str, folder: Path) -> str:
+    """The page of an exporter of some version that reads the JVM which its rules name; empty where it fails."""
+    jar, port = ensure(BESIDE[version])[0], free_port()
+    file, idle = folder / "rules.yaml", folder / "Idle.java"
+    file.write_text(rules)
+    idle.write_text(_IDLE)
+    agent, server = [f"-javaagent:{jar}=127.0.0.1:{port}:{file}", str(idle)], ["-jar", str(jar), f"127.0.0.1:{port}"]
+    command = [java(), *JVM_OPTIONS, *(agent if "agent" in jar.name else [*server, str(file)])]
+    exporter = Process(f"exporter-{version}", command, folder)
+    with exporter:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            exporter.check()
+            try:
+                response = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=60)
+                return response.text if response.status_code == 200 else ""
+            except httpx.TransportError:
+                time.sleep(0.2)
+    raise AssertionError("the exporter never listened")
+
+
+def jmx_rmi_options(port: int) -> list[str]:
+    """Of a JVM that lets itself be read by JMX-RMI."""
+    remote = "-Dcom.sun.management.jmxremote"
+    given = {"port": port, "rmi.port": port, "authenticate": "false", "ssl": "false", "host": "127.0.0.1"}
+    return [*(f"{remote}.{key}={value}" for key, value in given.items()), "-Djava.rmi.server.hostname=127.0.0.1"]
 
 
 @contextmanager
@@ -71,4 +90,4 @@ def in_jvms_started_here(folder: Path, config: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    write_locks(AGENT)
+    write_locks(AGENT, *BESIDE.values(), STRIMZI_REPORTER, OTEL_AGENT)

@@ -24,6 +24,7 @@ from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.sources.jmx import Jmx, replicas_of
 from tests.answering import answering
+from tests.spark_apps.sources.agents import without_coverage
 
 PAST = datetime(2026, 1, 5, 10, tzinfo=UTC)
 RESTART = (PAST - timedelta(days=3)).timestamp()
@@ -120,7 +121,7 @@ def ask(
     source = Jmx(options)
     reader = source.reader(source.schema())
     batches = [b for part in reader.partitions() for b in reader.read(part)]
-    return pa.Table.from_batches(batches).to_pylist() if batches else []
+    return without_coverage(pa.Table.from_batches(batches).to_pylist()) if batches else []
 
 
 def values_of(rows: list[dict[str, Any]], metric: str, labels: str = "{}") -> dict[datetime, float | None]:
