@@ -94,6 +94,11 @@ _SERVICE_OF = {
     "DescribeScalingActivities": "autoscaling",
     "AssumeRole": "sts",
     "GetCallerIdentity": "sts",
+    "ListClustersV2": "kafka",
+    "DescribeClusterV2": "kafka",
+    "GetBootstrapBrokers": "kafka",
+    "ListNodes": "kafka",
+    "GetSecretValue": "secretsmanager",
 }
 
 
@@ -282,9 +287,8 @@ def _caller(session: boto3.Session, settings: ClientConfig) -> str | None:
 
 
 def _account_named(number: str) -> AwsAccount:
-    for account in load_config().aws:
-        if account.account == number:
-            return account
+    if account := load_config().account_named(number):
+        return account
     raise StreamwardenError(f"aws: account {number} isn't in the config.")
 
 
