@@ -150,6 +150,14 @@ class Connection:
             factory.set_parser_defaults(timestamp_parser=timestamp_parser)
         return bounded(self._session.client(service, config=self._settings))
 
+    def credentials(self) -> Any:
+        """The keys of the place, for what signs by itself. Raises as `client` does, or NoCredentialsError."""
+        if self._session is None:
+            self._session = self._open()
+        if (keys := self._session.get_credentials()) is None:
+            raise NoCredentialsError
+        return keys.get_frozen_credentials()
+
     def _open(self) -> boto3.Session:
         account = _account_named(self.place.account)
         session = _session(self.place.region)

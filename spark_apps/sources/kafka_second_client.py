@@ -13,7 +13,8 @@ from typing import Any
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
-from streamwarden.base.config import KafkaCluster
+from streamwarden.base.config import AwsLogin, KafkaCluster
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.kafka_client import ANSWER_SECONDS
 
@@ -45,21 +46,29 @@ class UnknownWay(Exception):
     """A property of the client that decides how to log in, and that kafka-python has no like of."""
 
 
-CannotAsk = (UnknownWay, KafkaError, OSError, ValueError, RuntimeError)
+CannotAsk = (UnknownWay, StreamwardenError, KafkaError, OSError, ValueError, RuntimeError)
 """What it raises when it is made or asked."""
 
 
 def second_client(cluster: KafkaCluster) -> KafkaAdminClient:
     """A client to be closed. Raises what `CannotAsk` lists."""
-    return KafkaAdminClient(**client_config(cluster.bootstrap_servers, cluster.client))
+    return KafkaAdminClient(**client_config(cluster.bootstrap_servers, cluster.client, cluster.aws_login))
 
 
-def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict[str, Any]:
+def client_config(
+    bootstrap_servers: str, properties: Mapping[str, str], login: AwsLogin | None = None
+) -> dict[str, Any]:
     """librdkafka's properties as kafka-python's settings; those that only tune the client are left out.
 
     Raises:
         UnknownWay: one of them says how to log in, and kafka-python has no like of it.
     """
+    provider = None
+    if login is not None:
+        from spark_apps.sources.kafka_login import login_properties, oauth_provider, tokens_of
+
+        properties = {k: v for k, v in login_properties(login).items() if k != "oauth_cb"} | dict(properties)
+        provider = oauth_provider(tokens_of(login).token) if login.authentication == "iam" else None
     decisive = {k: v for k, v in properties.items() if k.startswith(("sasl.", "ssl.", "security.", "enable.ssl."))}
     if strange := sorted(decisive.keys() - _PLAIN_PROPERTIES.keys() - _SSL_PROPERTIES):
         raise UnknownWay(f"it has no like of {', '.join(strange)}")
@@ -72,7 +81,9 @@ def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict
     }
     protocol = settings["security_protocol"] = str(settings.get("security_protocol", "PLAINTEXT")).upper()
     mechanism = settings.get("sasl_mechanism", "GSSAPI")  # librdkafka's default
-    if protocol.startswith("SASL") and mechanism not in _MECHANISMS:
+    if provider is not None:
+        settings["sasl_oauth_token_provider"] = provider
+    elif protocol.startswith("SASL") and mechanism not in _MECHANISMS:
         raise UnknownWay(f"of sasl.mechanism it knows {', '.join(_MECHANISMS)}, not {mechanism}")
     if protocol.endswith("SSL"):
         settings["ssl_context"] = _ssl_context(properties)

@@ -40,7 +40,8 @@ def check(
     enabled = load_detectors(config=config)
     read_prices(named_in_config(config.ebs_prices))
     for cluster in config.kafka:
-        Connection(cluster)  # librdkafka checks its properties; nobody waits for an answer
+        # librdkafka checks its properties; nobody waits for an answer, and AWS is not asked for a token.
+        Connection(cluster.model_copy(update={"aws_login": None}))
     jvms = jvms_of(config)
     subjects = frozenset(one.subject for one in load_detectors().values())
     if wrong := [described(config_path(), *mistake) for mistake in mistakes(config, subjects)]:
