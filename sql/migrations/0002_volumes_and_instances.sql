@@ -5,11 +5,12 @@ comment on schema metrics is 'What was measured: samples, partitioned by day, an
 -- What an hour's reading of CloudWatch cost.
 create table metrics.cloudwatch_cost_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
+  app text not null,  -- Spark app that asked
   account text not null,  -- AWS account id
   region text not null,  -- AWS region
   calls integer not null,  -- GetMetricData requests, with those that were repeated
   metrics_asked integer not null,  -- Metrics asked, which AWS bills
-  primary key (hour, account, region)
+  primary key (hour, app, account, region)
 ) partition by range (hour);
 
 -- An hour of a machine's file system by its node exporter: metrics.node_hourly names only the fullest.
@@ -94,6 +95,7 @@ create table metrics.instance_network_hourly (
   minutes_at_peak integer,  -- Minutes in which it did at least 0.95 of the peak
   minutes_above_lately integer,  -- Of the last 15 minutes those above the baseline
   minutes_at_baseline_lately integer,  -- Of the last 15 minutes those within 0.95 and 1.05 of the baseline
+  minutes_allowance_exceeded integer,  -- Minutes in which AWS queued or dropped packets beyond the instance's allowances (bandwidth, packets, tracked connections); null: only MSK exposes it
   primary key (hour, account, region, instance_id, direction)
 ) partition by range (hour);
 

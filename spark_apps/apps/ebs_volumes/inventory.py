@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from streamwarden.base.catalog import rows_of
 from streamwarden.base.hours import gap_of_present
 
 from spark_apps.runtime.warehouse_io import read_query
@@ -78,25 +79,32 @@ def instances_of(ec2: DataFrame, end: datetime) -> DataFrame:
     )
 
 
-def of_hour(ec2: DataFrame, hour: datetime) -> DataFrame:
-    """What EC2 reports, with a gap in each place where the hour is over: its inventory is that of now."""
-    gap = gap_of_present(hour, "EC2's inventory")
+def of_hour(ec2: DataFrame, hour: datetime, what: str = "EC2's inventory") -> DataFrame:
+    """What EC2 (or MSK) reports, with a gap of each row where the hour is over: its inventory is that of now."""
+    gap = gap_of_present(hour, what)
     return ec2.withColumn("gap", f.coalesce("gap", f.lit(gap))) if gap else ec2
 
 
-def as_seen_then(seen_now: DataFrame, table: str, key: Sequence[str], hour: datetime) -> DataFrame:
+def as_seen_then(
+    seen_now: DataFrame, table: str, key: Sequence[str], hour: datetime, app: str = "ebs_volumes"
+) -> DataFrame:
     """Of an hour that is over: what was seen in it. Of what existed then and wasn't seen, only what never changes.
 
     Rows of the second kind have no `observed_at`: CloudWatch has their history, but they are no inventory of the hour.
+    `app`: whose rows of the table count.
     """
     if gap_of_present(hour, "EC2's inventory") is None:
         return seen_now
     columns = ", ".join("tags::text" if name == "tags" else name for name in seen_now.columns)
-    query = f"select {columns} from {table} where hour = '{hour.isoformat()}'"  # noqa: S608 our own names
+    mine = rows_of(app, table)
+    query = f"select {columns} from {table} where hour = '{hour.isoformat()}' and {mine}"  # noqa: S608 our own names
     known = read_query(seen_now.sparkSession, query, seen_now.schema)
     kinds = dict(seen_now.dtypes)
     unseen = seen_now.join(known.select(*key), list(key), "left_anti").select(
-        *(name if name in _LASTING else f.lit(None).cast(kinds[name]).alias(name) for name in seen_now.columns)
+        *(
+            name if name in _LASTING or name in key else f.lit(None).cast(kinds[name]).alias(name)
+            for name in seen_now.columns
+        )
     )
     return known.unionByName(unseen)
 
