@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config, DetectorException
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import ensure_day
@@ -57,7 +58,7 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     found: list[Finding] = []
     with engine.begin() as connection:
         connection.execute(_FOR_LARGE_QUERIES)
-        missing = _not_loaded(connection, detector, hour)
+        missing = _not_loaded(connection, detector, hour, config)
         problem = next(iter(missing.values()), None)
         status = "blocked" if problem else "evaluated"
         if not problem:
@@ -264,16 +265,18 @@ def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[t
         )
 
 
-def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> dict[str, str]:
-    """By app that a detector reads and that the hour lacks: why."""
+def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime, config: Config) -> dict[str, str]:
+    """By app that a detector reads and that did not load the hour: why. One that only adds rows is needed where the
+    config names something for it."""
+    apps = [app for app in detector.apps if not (APPS[app].shares and APPS[app].not_configured(config))]
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
-        {"hour": hour, "apps": list(detector.apps)},
+        {"hour": hour, "apps": apps},
     )
     known = {app: (status, error) for app, status, error in loads}
     return {
         app: f"app {app} failed: {known[app][1]}" if app in known else f"app {app} hasn't loaded this hour"
-        for app in detector.apps
+        for app in apps
         if app not in known or known[app][0] != "loaded"
     }
 
