@@ -65,7 +65,7 @@ def clusters_of(config: Config) -> list[KafkaCluster]:
     """Those clusters."""
     if not config.msk:
         return list(config.kafka)
-    from spark_apps.sources.msk import kafka_clusters_of  # boto3: only where it is asked for
+    from spark_apps.sources.msk import kafka_clusters_of  # slow to import: only where it is asked for
 
     return kafka_clusters_of(config)
 
@@ -86,7 +86,7 @@ def _login(cluster: KafkaCluster) -> dict[str, Any]:
     """Properties by which AWS logs in, where the cluster is one of Amazon MSK."""
     if cluster.aws_login is None:
         return {}
-    from spark_apps.sources.kafka_login import login_properties  # boto3: only where it is asked for
+    from spark_apps.sources.kafka_login import login_properties  # slow to import: only where it is asked for
 
     try:
         return login_properties(cluster.aws_login)

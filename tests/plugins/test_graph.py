@@ -22,12 +22,17 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
     )
     gathered = {
         f"gather.{n}"
-        for n in ("brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "machines", "state_stores", "prices")
+        for n in ("brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "machines", "msk", "state_stores", "prices")
     }
     assert graph == {
         **{step: set() for step in gathered},
-        "judge.storage": {"gather.ebs_volumes", "gather.consumer_groups", "gather.prices"},
-        "judge.brokers": {"gather.brokers", "gather.ebs_volumes", "gather.consumer_groups"},  # whose a broker is
+        "judge.storage": {"gather.ebs_volumes", "gather.consumer_groups", "gather.msk", "gather.prices"},
+        "judge.brokers": {
+            "gather.brokers",
+            "gather.ebs_volumes",
+            "gather.consumer_groups",
+            "gather.msk",
+        },  # whose it is
         "causes": {*gathered, "judge.storage", "judge.brokers"},
         "tickets": {*gathered, "judge.storage", "judge.brokers", "causes"},
     }

@@ -84,12 +84,14 @@ def findings(
         StreamwardenError: PostgreSQL refuses the SQL, or a row isn't what a detector may say; one line.
     """
     found: list[Finding] = []
+    servers = _msk_servers(connection, config, hour)
     for said in evaluated_rows(connection, detector, hour, config, params, {}):
         if said.excepted:
             message = f"The config leaves it out: {said.excepted}."
             found.append(Finding(detector.id, said.resource, EXCEPTED, "ok", None, {}, message))
         else:
-            found.append(make_finding(detector, said.row, said.resource, said.params, _context(config, said.resource)))
+            context = _context(config, said.resource, servers)
+            found.append(make_finding(detector, said.row, said.resource, said.params, context))
     return found
 
 
@@ -214,11 +216,25 @@ def _matches(exception: DetectorException, resource: Resource) -> bool:
     return exception.matches(values)
 
 
-def _context(config: Config, resource: Resource) -> dict[str, Any]:
-    cluster = resource.columns.get("cluster")
+def _msk_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
+    """Bootstrap servers of discovered MSK clusters by name, as the last day has them."""
+    if not config.msk:
+        return {}
+    query = sa.text("""
+        select distinct on (cluster) cluster, bootstrap_servers from inventory.msk_cluster_hourly
+        where hour > :hour - interval '24 hours' and hour <= :hour and bootstrap_servers is not null
+        order by cluster, hour desc""")
+    return {row.cluster: row.bootstrap_servers for row in connection.execute(query, {"hour": hour})}
+
+
+def _context(config: Config, resource: Resource, msk_servers: Mapping[str, str]) -> dict[str, Any]:
+    cluster = resource.columns.get("cluster") or ""
+    servers = config.bootstrap_servers(cluster)
+    if cluster in msk_servers and cluster not in {one.name for one in config.kafka}:
+        servers = msk_servers[cluster]
     return {
         "name": resource.name, "owner": resource.owner, "application": resource.application,
-        "bootstrap_servers": config.bootstrap_servers(cluster),
+        "bootstrap_servers": servers,
     }  # fmt: skip
 
 

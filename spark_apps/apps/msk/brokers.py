@@ -73,7 +73,7 @@ def hours_of(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
 def broker_hours(sources: dict[str, DataFrame], hours: DataFrame) -> DataFrame:
     """Rows of metrics.broker_hourly for brokers whose JVM is not read, also of those without a point."""
     idle = f.col("request_handler_idle_min")
-    told = {
+    exposed = {
         "bytes_in_per_second": "bytes_in_mean",
         "bytes_out_per_second": "bytes_out_mean",
         "messages_in_per_second": "messages_in_mean",
@@ -100,7 +100,7 @@ def broker_hours(sources: dict[str, DataFrame], hours: DataFrame) -> DataFrame:
             "instance_id",
             f.col("minutes_present").alias("samples"),
             (60.0 * f.col("minutes_present")).alias("covered_seconds"),
-            *(f.col(source).cast("double").alias(column) for column, source in told.items()),
+            *(f.col(source).cast("double").alias(column) for column, source in exposed.items()),
             # Documented as a percentage, sent as a share of 1.
             f.when(idle > 1, idle / 100).otherwise(idle).alias("request_handler_idle_min_ratio"),
             (f.col("cpu_mean_percent") / 100).alias("cpu_ratio"),

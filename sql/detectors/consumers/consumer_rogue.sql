@@ -229,7 +229,7 @@ runbook: |
   2. Serve replays and backfills from another cluster or from tiered storage.
 limitations: |
   Amazon MSK by CloudWatch alone: neither topic nor client is known, a reader of an hour's part is diluted in the mean of
-  the hour, and the brokers' own reads (compaction) are told from a reader's only by the bytes that are sent.
+  the hour, and only the bytes that are sent distinguish a reader from the brokers' own reads (compaction).
 
   Kafka does not report clients that read without committing. Topics and amounts are known; the client is known only
   where quotas make brokers expose per-client rates, for an hour after its last request. Its rate is known only if JMX was

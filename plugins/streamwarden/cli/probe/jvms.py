@@ -27,7 +27,7 @@ _CURES = {
 
 def questions(config: Config) -> Iterator[Question]:
     """One for all of them: the source asks them at once."""
-    if config.jmx or config.jmx_files or config.jmx_ec2:
+    if config.jmx or config.jmx_files or config.jmx_ec2 or config.msk:
         yield Question("jmx", _ask)
         yield Question("jmx", partial(_ask_replicas, config))
 
