@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from demo.ebs_load import LoadModel, Surge
 from demo.msk_world import MskCluster
 from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, load_config
-from streamwarden.base.hours import HOUR
+from streamwarden.base.hours import HOUR, gap_of_present
 from streamwarden.detectors import evaluate, load_detectors
 
 from spark_apps.apps import msk as app
+from spark_apps.apps.ebs_volumes import inventory
 from spark_apps.sources import msk as source
 from spark_apps.submit import run_app
 from tests.spark_apps.aws_world import ACCOUNT, REGION
@@ -47,6 +49,7 @@ def world() -> World:
 @pytest.fixture
 def run(world: World, spark: Any, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     monkeypatch.setattr(app, "datetime", Clock)
+    monkeypatch.setattr(inventory, "gap_of_present", partial(gap_of_present, now=NOW))
     file = tmp_path / "streamwarden.yaml"
     with AwsEndpoint(world) as running:
         wanted = {**running.environment(ACCOUNT, REGION), CONFIG_ENV: str(file), WAREHOUSE_ENV: warehouse_url}
@@ -111,6 +114,7 @@ def test_an_hour_of_a_cluster_with_enhanced_monitoring(world: World, run: Run, w
     (own, *_) = rows(warehouse, "select * from metrics.msk_broker_hourly order by broker_id")
     assert own["heap_after_gc_mean_percent"] == 35 and own["swap_used_max_bytes"] == 0
     (cost,) = rows(warehouse, "select * from metrics.cloudwatch_cost_hourly where app = 'msk'")
+    assert run.endpoint.calls["GetMetricData"] == 2 * cost["calls"]  # type: ignore[attr-defined]
     asked = cost["metrics_asked"]
     # 24 + 10 of each broker, 8 of its storage, 1 of its reads in four weeks, 2 of the cluster
     assert asked == 3 * (24 + 10 + 8 - 1 + 1) + 2 - 0
