@@ -223,6 +223,7 @@ def test_the_flagships_at_the_level_per_broker(
     (lag,) = rows(warehouse, "select * from metrics.msk_consumer_lag_hourly")
     assert (lag["cluster"], lag["group_id"], lag["topic"]) == ("replay", "billing", "orders")
     assert (lag["max_offset_lag_last"], lag["time_lag_seconds_max"], lag["minutes_present"]) == (40, 3, 60)
+    assert judge("consumer_group_lag_estimated") == {"replay/billing": "keeps_up"}
     assert judge("controllers_missing") == dict.fromkeys(("sick", "replay", "fine"), "one_active")
     (broker,) = rows(
         warehouse, "select * from metrics.broker_hourly where hour = :hour and under_replicated_partitions > 0"
