@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from demo.aws_msk import subnet_of
 from demo.aws_wire import AwsError, Caller, next_token, resume
 from demo.ebs_days import FOREVER, Instance, Volume
 from demo.ebs_physics import INSTANCE_TYPES, MIB
@@ -210,6 +211,30 @@ INSTANCE_TYPE_FILTERS: Filters = {
     "hypervisor": lambda kind: [kind["Hypervisor"]],
     "current-generation": lambda kind: [str(kind["CurrentGeneration"]).lower()],
 }
+
+
+SUBNET_FILTERS: Filters = {
+    "availability-zone": lambda subnet: [subnet["AvailabilityZone"]],
+    "subnet-id": lambda subnet: [subnet["SubnetId"]],
+}
+
+
+def describe_subnets(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
+    """DescribeSubnets: one subnet in each of three availability zones, in which MSK's brokers are."""
+    subnets = {
+        subnet_of(caller.region, number): {
+            "SubnetId": subnet_of(caller.region, number),
+            "AvailabilityZone": f"{caller.region}{'abc'[number]}",
+        }
+        for number in range(3)
+    }
+    wanted = params.get("SubnetIds")
+    if unknown := [each for each in wanted or () if each not in subnets]:
+        raise AwsError("InvalidSubnetID.NotFound", f"The subnet ID '{unknown[0]}' does not exist")
+    if wanted and "MaxResults" in params:
+        raise _bad_pair("subnetSet")
+    chosen = _filtered([subnets[i] for i in dict.fromkeys(wanted or sorted(subnets))], params, SUBNET_FILTERS)
+    return _page(caller, params, "Subnets", chosen, (5, 1000))
 
 
 def describe_instance_types(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""A strict stand-in for EC2, Auto Scaling, CloudWatch and STS: serves a `World` to boto3 over AWS_ENDPOINT_URL.
+"""A strict stand-in for EC2, Auto Scaling, CloudWatch, STS, Amazon MSK, and Secrets Manager.
+
+Serves a `World` to boto3 over AWS_ENDPOINT_URL.
 
 As strict as the original where it matters to a client: signatures, limits, paging, alignment, retention, throttling,
 partial data. It rejects what it does not implement (metric math, trimmed statistics), and never invents values.
@@ -26,9 +28,23 @@ from typing import Any, Literal, NamedTuple, Self
 
 from demo.aws_autoscaling import describe_scaling_activities
 from demo.aws_cloudwatch import get_metric_data, list_metrics
-from demo.aws_ec2 import describe_instance_types, describe_instances, describe_regions, describe_volumes
+from demo.aws_ec2 import (
+    describe_instance_types,
+    describe_instances,
+    describe_regions,
+    describe_subnets,
+    describe_volumes,
+)
+from demo.aws_msk import (
+    describe_cluster_v2,
+    get_bootstrap_brokers,
+    get_secret_value,
+    list_clusters_v2,
+    list_nodes,
+)
 from demo.aws_wire import (
     AUTHORIZATION,
+    REST_SERVICES,
     SERVICES,
     AwsError,
     Call,
@@ -36,6 +52,7 @@ from demo.aws_wire import (
     answer,
     error,
     parse,
+    parse_rest,
     signature_is_right,
     validation_error,
 )  # fmt: skip
@@ -234,6 +251,8 @@ class AwsEndpoint:
 def throttled(service: str) -> AwsError:
     if service == "ec2":
         return AwsError("RequestLimitExceeded", "Request limit exceeded.", 503)
+    if service in REST_SERVICES:
+        return AwsError("TooManyRequestsException", "Rate exceeded", 429)
     return AwsError("Throttling", "Rate exceeded")
 
 
@@ -242,10 +261,14 @@ INVALID_KEY = {
     "monitoring": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
     "sts": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
     "autoscaling": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
+    "kafka": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
+    "secretsmanager": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
 }
 
 
-def authenticate(endpoint: AwsEndpoint, found: re.Match[str], path: str, headers: Any, body: bytes) -> Caller:
+def authenticate(
+    endpoint: AwsEndpoint, found: re.Match[str], path: str, headers: Any, body: bytes, method: str = "POST"
+) -> Caller:
     """The caller, if key, token, date and signature are right; otherwise the service's own refusal."""
     service = found["service"]
     identity = endpoint.identity(found["key"])
@@ -256,7 +279,7 @@ def authenticate(endpoint: AwsEndpoint, found: re.Match[str], path: str, headers
             service, "ExpiredTokenException"
         )
         raise AwsError(code, "The security token included in the request is expired", 403)
-    if not signature_is_right(found.groupdict(), identity.secret_key, path, headers, body):
+    if not signature_is_right(found.groupdict(), identity.secret_key, path, headers, body, method):
         if service == "ec2":
             raise AwsError(*INVALID_KEY["ec2"])
         raise AwsError("SignatureDoesNotMatch", "The request signature we calculated does not match yours.", 403)
@@ -310,6 +333,12 @@ HANDLERS: dict[tuple[str, str], Callable[[AwsEndpoint, Caller, dict[str, Any]], 
     ("autoscaling", "DescribeScalingActivities"): describe_scaling_activities,
     ("sts", "GetCallerIdentity"): get_caller_identity,
     ("sts", "AssumeRole"): assume_role,
+    ("kafka", "ListClustersV2"): list_clusters_v2,
+    ("kafka", "DescribeClusterV2"): describe_cluster_v2,
+    ("kafka", "GetBootstrapBrokers"): get_bootstrap_brokers,
+    ("kafka", "ListNodes"): list_nodes,
+    ("ec2", "DescribeSubnets"): describe_subnets,
+    ("secretsmanager", "GetSecretValue"): get_secret_value,
 }
 
 
@@ -335,6 +364,9 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Quiet: the counters tell what was called."""
 
+    def do_GET(self) -> None:
+        self.do_POST()
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         is_json = "X-Amz-Target" in self.headers
@@ -350,8 +382,13 @@ class _Handler(BaseHTTPRequestHandler):
             if found["service"] not in SERVICES:
                 raise AwsError("SignatureDoesNotMatch", f"Credential is scoped to {found['service']}.", 403)
             service = found["service"]
-            caller = authenticate(self.endpoint, found, self.path, self.headers, body)
-            call = parse(service, self.headers, body)
+            if (service in REST_SERVICES) != (self.command != "POST"):
+                raise AwsError("SignatureDoesNotMatch", f"{service} takes no {self.command}.", 403)
+            caller = authenticate(self.endpoint, found, self.path, self.headers, body, self.command)
+            if service in REST_SERVICES:
+                call = parse_rest(service, self.command, self.path, body)
+            else:
+                call = parse(service, self.headers, body)
             self.endpoint.count(call.action)
             fault = self._refuse(call, caller)
             content_type, answered = answer(call, self.endpoint.handle(call, caller), request_id)
@@ -378,11 +415,10 @@ class _Handler(BaseHTTPRequestHandler):
             prefix = {"monitoring": "cloudwatch"}.get(call.service, call.service)
             message = f"User: {caller.arn} is not authorized to perform: {prefix}:{call.action}"
             code = "UnauthorizedOperation" if call.service == "ec2" else "AccessDenied"
-            raise AwsError("AccessDeniedException" if call.is_json else code, message, 403)
+            raise AwsError("AccessDeniedException" if call.is_json or call.is_rest else code, message, 403)
         if fault.kind == "server_error":
-            raise AwsError(
-                "InternalServiceError" if call.is_json else "InternalError", "An internal error occurred.", 500
-            )
+            code = "InternalServerErrorException" if call.is_rest else "InternalError"
+            raise AwsError("InternalServiceError" if call.is_json else code, "An internal error occurred.", 500)
         return fault
 
     def _spoil(self, fault: Fault, content_type: str, answered: bytes, request_id: str) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from email.message import Message
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 from xml.sax.saxutils import escape
 
 import botocore.session
@@ -22,7 +22,16 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.model import ServiceModel, Shape, StructureShape
 
-SERVICES = {"monitoring": "cloudwatch", "ec2": "ec2", "sts": "sts", "autoscaling": "autoscaling"}
+SERVICES = {
+    "monitoring": "cloudwatch",
+    "ec2": "ec2",
+    "sts": "sts",
+    "autoscaling": "autoscaling",
+    "kafka": "kafka",
+    "secretsmanager": "secretsmanager",
+}
+JSON_SERVICES = ("monitoring", "secretsmanager")
+REST_SERVICES = ("kafka",)
 AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/(?P<date>\d{8})/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9]+)"
     r"/aws4_request, *SignedHeaders=(?P<headers>[a-z0-9;-]+), *Signature=(?P<signature>[0-9a-f]{64})"
@@ -45,6 +54,7 @@ class Call:
     action: str
     params: dict[str, Any]
     is_json: bool
+    is_rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,7 @@ def model(service: str) -> ServiceModel:
 def parse(service: str, headers: Message | Mapping[str, str], body: bytes) -> Call:
     """The action and its checked parameters; raises what the service raises for a request that is wrong."""
     target = headers.get("X-Amz-Target")
-    if target is not None and service == "monitoring":
+    if target is not None and service in JSON_SERVICES:
         return _parse_json(service, target, body)
     fields = dict(parse_qsl(body.decode(), keep_blank_values=True))
     action, version = fields.pop("Action", None), fields.pop("Version", None)
@@ -94,6 +104,41 @@ def _parse_json(service: str, target: str, body: bytes) -> Call:
     if shape:
         _check(service, shape, params)
     return Call(service, action, params, is_json=True)
+
+
+def parse_rest(service: str, method: str, target: str, body: bytes) -> Call:
+    """The same of a REST-JSON service: which operation has this method and path, and its checked parameters."""
+    path, _, query = target.partition("?")
+    fields = dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query)))
+    for action in model(service).operation_names:
+        operation = model(service).operation_model(action)
+        if operation.http["method"] != method:
+            continue
+        pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(operation.http["requestUri"]))
+        if found := re.fullmatch(pattern, path):
+            params = _from_rest(operation.input_shape, found.groupdict(), fields, json.loads(body or b"{}"))
+            _check_rest(operation.input_shape, params)
+            return Call(service, action, params, is_json=False, is_rest=True)
+    raise AwsError("NotFoundException", f"{method} {path} is no operation of this service.", 404)
+
+
+def _from_rest(shape: Shape, of_path: dict[str, str], fields: dict[str, str], body: dict[str, Any]) -> dict[str, Any]:
+    wire = {member.serialization.get("name", name): (name, member) for name, member in shape.members.items()}
+    params: dict[str, Any] = {}
+    for source, location in ((of_path, "uri"), (fields, "querystring"), (body, None)):
+        for key, value in source.items():
+            name, member = wire.get(key, (None, None))
+            if member is None or member.serialization.get("location") != location:
+                raise AwsError("BadRequestException", f"The parameter {key} is not recognized.")
+            params[name] = _scalar(member, key, unquote(value)) if location else value
+    return params
+
+
+def _check_rest(shape: Shape, params: dict[str, Any]) -> None:
+    try:
+        _check("kafka", shape, params)
+    except AwsError as problem:  # MSK has one code for what is wrong with a request
+        raise AwsError("BadRequestException", problem.message) from None
 
 
 def _from_query(shape: Shape, prefix: str, fields: dict[str, str], ec2: bool) -> Any:
@@ -201,8 +246,12 @@ def _invalid(value: str, path: tuple[str, ...], constraint: str) -> AwsError:
 
 def answer(call: Call, result: dict[str, Any], request_id: str) -> tuple[str, bytes]:
     """Content type and body of a good answer."""
+    if call.is_rest:
+        shape = model(call.service).operation_model(call.action).output_shape
+        return "application/json", json.dumps(_rest_json(shape, result)).encode()
     if call.is_json:
-        return "application/x-amz-json-1.0", json.dumps(result).encode()
+        version = model(call.service).metadata.get("jsonVersion", "1.0")
+        return f"application/x-amz-json-{version}", json.dumps(result).encode()
     operation = model(call.service).operation_model(call.action)
     content = _members(operation.output_shape, result) if operation.output_shape else ""
     namespace = model(call.service).metadata["xmlNamespace"]
@@ -214,6 +263,21 @@ def answer(call: Call, result: dict[str, Any], request_id: str) -> tuple[str, by
             f"<{wrapper}>{content}</{wrapper}><ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
         )
     return "text/xml", f'<{call.action}Response xmlns="{namespace}">{content}</{call.action}Response>'.encode()
+
+
+def _rest_json(shape: Shape, value: Any) -> Any:
+    """A member under its name on the wire; one that the model doesn't have is a mistake of ours."""
+    if shape.type_name == "structure":
+        return {
+            shape.members[name].serialization.get("name", name): _rest_json(shape.members[name], each)
+            for name, each in value.items()
+            if each is not None
+        }
+    if shape.type_name == "list":
+        return [_rest_json(shape.member, each) for each in value]
+    if shape.type_name == "timestamp":
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return value
 
 
 def _members(shape: Shape, value: dict[str, Any]) -> str:
@@ -238,6 +302,12 @@ def _xml(shape: Shape, name: str, value: Any) -> str:
 
 def error(service: str, is_json: bool, problem: AwsError, request_id: str) -> tuple[dict[str, str], bytes]:
     """Headers and body of an error, as the service writes it."""
+    if service in REST_SERVICES:
+        headers = {"Content-Type": "application/json", "x-amzn-ErrorType": problem.code}
+        return headers, json.dumps({"message": problem.message}).encode()
+    if is_json and service == "secretsmanager":
+        body = json.dumps({"__type": problem.code, "Message": problem.message}).encode()
+        return {"Content-Type": "application/x-amz-json-1.1"}, body
     if is_json:
         shape = next(
             (each.name for each in model(service).error_shapes if each.error_code == problem.code), problem.code
@@ -256,11 +326,11 @@ def error(service: str, is_json: bool, problem: AwsError, request_id: str) -> tu
 
 
 def signature_is_right(
-    found: Mapping[str, str], secret_key: str, path: str, headers: Mapping[str, str], body: bytes
+    found: Mapping[str, str], secret_key: str, path: str, headers: Mapping[str, str], body: bytes, method: str = "POST"
 ) -> bool:
-    """Whether the POST was signed with this secret, over these headers and this body."""
+    """Whether the request was signed with this secret, over its path, query, these headers and this body."""
     signed = {name: headers[name] for name in found["headers"].split(";") if name in headers}
-    request = AWSRequest(method="POST", url=f"http://{headers['Host']}{path}", headers=signed, data=body)
+    request = AWSRequest(method=method, url=f"http://{headers['Host']}{path}", headers=signed, data=body)
     request.context["timestamp"] = headers.get("X-Amz-Date", "")
     signer = SigV4Auth(Credentials(found["key"], secret_key), found["service"], found["region"])
     to_sign = signer.string_to_sign(request, signer.canonical_request(request))

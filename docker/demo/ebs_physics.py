@@ -58,6 +58,7 @@ class InstanceType(NamedTuple):
 
 
 INSTANCE_TYPES = {
+    "t3.small": InstanceType(2, 2, True, 174, 2085, 1000, 11800, 0.128, 5),
     "t3.medium": InstanceType(2, 4, True, 347, 2085, 2000, 11800, 0.256, 5),
     "m4.large": InstanceType(2, 8, False, 450, 450, 3600, 3600),
     "m4.xlarge": InstanceType(4, 16, False, 750, 750, 6000, 6000),

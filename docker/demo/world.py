@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from demo.ebs_days import FOREVER, Day, DayCache, Instance, InstanceDay, Unit, Volume, day_of, minute_of
 from demo.ebs_load import DAY_MINUTES, LoadModel, within
 from demo.ebs_physics import GIB, INSTANCE_TYPES, Minutes, volume_limits
+from demo.msk_world import Msk
 
 EBS_METRICS: dict[str, tuple[str, Callable[[Day, Volume], Minutes]]] = {
     "VolumeReadOps": ("Count", lambda d, v: d.read_ops),
@@ -112,10 +114,16 @@ class World:
         self._cache = DayCache()
         self._lock = threading.RLock()
 
+    @cached_property
+    def msk(self) -> Msk:
+        """Amazon MSK; what its brokers run on is in no account of this world."""
+        return Msk(World(self.seed, self.now))
+
     @property
     def accounts(self) -> set[str]:
         with self._lock:
             owners = {volume.account for volume in self.volumes.values()}
+            owners |= {cluster.account for cluster in self.msk.clusters}
             return owners | {instance.account for instance in self.instances.values()}
 
     def add_instance(
@@ -253,6 +261,7 @@ class World:
         for instance in self.instances.values():
             if (instance.account, instance.region) == (account, region):
                 yield from self._instance_metrics(instance)
+        yield from self.msk.metrics(account, region)
 
     def _instance_metrics(self, instance: Instance) -> Iterator[Metric]:
         dimensions = frozenset({("InstanceId", instance.instance_id)})
@@ -306,6 +315,8 @@ class World:
 
     def _source(self, account: str, region: str, metric: Metric) -> tuple[str, Callable[[int], Minutes]] | None:
         dimensions = dict(metric.dimensions)
+        if metric.namespace == "AWS/Kafka":
+            return self.msk.source(account, region, metric)
         if metric.namespace == "AWS/EBS":
             volume = self.volumes.get(dimensions.get("VolumeId", ""))
             if volume is None or (volume.account, volume.region, len(dimensions)) != (account, region, 1):

@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from streamwarden.base.catalog import APPS, WRITER_OF
+from streamwarden.base.catalog import APPS, WRITERS_OF
 from streamwarden.base.config import Config
 from streamwarden.base.paths import PROJECT_ROOT, SQL
 from streamwarden.causes import rule
@@ -147,7 +147,8 @@ def _dictionary() -> str:
 
 
 def _relation(name: str, kind: str, resource: str) -> str:
-    written = f" Written by the app `{WRITER_OF[name]}`." if name in WRITER_OF else " A view." if kind == "view" else ""
+    apps = " and ".join(f"`{app}`" for app in WRITERS_OF.get(name, ()))
+    written = f" Written by the app{'s' * (' ' in apps)} {apps}." if apps else " A view." if kind == "view" else ""
     return f"\n## {name}\n\n{resource}{written}\n\n| column | type | meaning |\n|---|---|---|\n"
 
 

@@ -153,6 +153,7 @@ def network_of(sources: dict[str, DataFrame], network: DataFrame, hour: datetime
         .join(answered(sources["cloudwatch"], "instance_id", "in_bytes"), INSTANCE, "left")
         .join(network_hours(known, hour), [*INSTANCE, "direction"], "left")
         .withColumn("minutes_present", or_none("minutes_present"))
+        .withColumn("minutes_allowance_exceeded", f.lit(None).cast("int"))  # only MSK exposes it
         .drop("answered")
     )
 

@@ -29,7 +29,7 @@ from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.models.streams_topics import OWN_FORMATS
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues
-from spark_apps.sources.kafka_client import read_clusters, unreadable
+from spark_apps.sources.kafka_client import clusters_of, read_clusters, unreadable
 from spark_apps.sources.schema_registry import SchemaRegistry
 
 _WINDOWED_SHARE = 0.9
@@ -73,7 +73,8 @@ _REFERENCES = "array<struct<name: string, subject: string, version: int>>"
 
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
     """All changelogs of all clusters, up to the end of the hour."""
-    clusters = [cluster.name for cluster in config.kafka]
+    watched = clusters_of(config)
+    clusters = [cluster.name for cluster in watched]
     sample = config.gathering.changelog_sample_values
     sources = {
         "changelog_values": read_clusters(
@@ -87,7 +88,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
             _REGISTERED,
         ),
     }
-    if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
+    if registries := [cluster.name for cluster in watched if cluster.schema_registry]:
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries, levels="no")
     return sources
 

@@ -45,7 +45,7 @@ def equip(spark: SparkSession, config: Config) -> None:
     context = spark.sparkContext
     context.addPyFile(str(_code_archive()))
     if all(context.getConf().get(name, "false") == "true" for name in _ENCRYPTION):
-        context.environment[SENT_CONFIG_ENV] = config.model_dump_json(exclude_unset=True)
+        context.environment[SENT_CONFIG_ENV] = config.model_dump_json(exclude_unset=True, by_alias=True)
         context.environment[WAREHOUSE_ENV] = os.environ[WAREHOUSE_ENV]
     slices = context.defaultParallelism
     answers = spark.range(slices, numPartitions=slices).mapInArrow(_problems, "problem string").collect()

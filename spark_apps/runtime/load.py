@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from streamwarden.base.catalog import SparkApp
+from streamwarden.base.catalog import SparkApp, rows_of
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.base.warehouse import ensure_day
@@ -55,13 +55,13 @@ def replace_hour(
     Raises:
         StreamwardenError: the frames are not the tables that the app writes, or a table or column does not exist.
     """
-    if set(frames) != set(app.writes):
+    if set(frames) not in (set(app.writes), set()):  # an app without configured sources returns no frame
         raise StreamwardenError(f"app {app.name} returned {sorted(frames)}, the catalog has {sorted(app.writes)}.")
     with engine.connect() as owner, _alone(owner, f"{app.name} {hour}"):
         mark = f"{app.name}_{hour:%Y%m%d%H}"
         _drop_stages(owner, mark)  # staging tables left by a killed run
         try:
-            stages = {table: Stage(engine, table, hour, mark) for table in (*app.writes, "detect.coverage")}
+            stages = {table: Stage(engine, table, hour, mark) for table in (*frames, "detect.coverage")}
             coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
             stages["detect.coverage"].fill(coverage)
             for table, frame in frames.items():
@@ -122,7 +122,11 @@ def _publish(
         gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
         _make_room(connection, coverage.name, app.name, hour)
         coverage.publish(connection, keep_known=True)
-        rows = {table: stages[table].publish(connection, keep_known=bool(gaps)) for table in app.writes}
+        rows = {
+            table: stages[table].publish(connection, keep_known=bool(gaps), mine=rows_of(app.name, table))
+            for table in stages
+            if table != "detect.coverage"
+        }
         _record(connection, app.name, hour, "loaded", rows, started_at)
     return rows
 
@@ -225,8 +229,12 @@ class Stage:
         frame = frame.select([f.col(c).cast(_SPARK_TYPE[t]).alias(c) for c, t in self.columns.items()])
         fill_staging(frame, self.url, self.relation)
 
-    def publish(self, connection: sa.Connection, *, keep_known: bool) -> int:
+    def publish(self, connection: sa.Connection, *, keep_known: bool, mine: str = "true") -> int:
         """Moves the staged rows to the table, inside the caller's transaction; returns their number.
+
+        Args:
+            keep_known: rows of the hour stay, and no null replaces a value.
+            mine: SQL condition of the rows that are replaced; the others belong to other apps.
 
         `distinct`: a task that was retried has staged its rows twice. Two different rows with the same key fail.
         Inserting in the key's order makes indexes a fifth smaller.
@@ -234,7 +242,7 @@ class Stage:
         target = ", ".join(f'"{c}"' for c in self.columns)
         source = ", ".join(f's."{c}"::{t}' for c, t in self.columns.items())
         if "hour" in self.columns and not keep_known:
-            connection.execute(sa.text(f"delete from {self.table} where hour = :hour"), {"hour": self.hour})
+            connection.execute(sa.text(f"delete from {self.table} where hour = :hour and {mine}"), {"hour": self.hour})
         rest = [c for c in self.columns if c not in self.key]
         changes = ", ".join(f'"{c}" = coalesce(excluded."{c}", t."{c}")' for c in rest)
         rows = connection.exec_driver_sql(

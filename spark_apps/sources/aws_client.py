@@ -95,6 +95,11 @@ _SERVICE_OF = {
     "DescribeScalingActivities": "autoscaling",
     "AssumeRole": "sts",
     "GetCallerIdentity": "sts",
+    "ListClustersV2": "kafka",
+    "DescribeClusterV2": "kafka",
+    "GetBootstrapBrokers": "kafka",
+    "ListNodes": "kafka",
+    "GetSecretValue": "secretsmanager",
 }
 
 
@@ -146,6 +151,14 @@ class Connection:
             factory = self._session._session.get_component("response_parser_factory")
             factory.set_parser_defaults(timestamp_parser=timestamp_parser)
         return bounded(self._session.client(service, config=self._settings))
+
+    def credentials(self) -> Any:
+        """The keys of the place, for what signs by itself. Raises as `client` does, or NoCredentialsError."""
+        if self._session is None:
+            self._session = self._open()
+        if (keys := self._session.get_credentials()) is None:
+            raise NoCredentialsError
+        return keys.get_frozen_credentials()
 
     def _open(self) -> boto3.Session:
         account = _account_named(self.place.account)
@@ -288,9 +301,8 @@ def _caller(session: boto3.Session, settings: ClientConfig) -> str | None:
 
 
 def _account_named(number: str) -> AwsAccount:
-    for account in load_config().aws:
-        if account.account == number:
-            return account
+    if account := load_config().account_named(number):
+        return account
     raise StreamwardenError(f"aws: account {number} is not in the config.")
 
 

@@ -85,6 +85,30 @@ class Ec2Instances(PlacesSource):
             yield [{"resource": f"{connection.place} instance types", "gap": types.gap}]
 
 
+class Ec2InstanceTypes(PlacesSource):
+    """Types by name, with what each offers. Option `types`: names, separated by commas; none: nothing is asked."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ec2_instance_types"
+
+    def schema(self) -> str:
+        return (
+            "account string, region string, instance_type string, vcpus int, memory_bytes bigint, nitro boolean,"
+            " ebs_baseline_iops double, ebs_maximum_iops double, ebs_baseline_bytes_per_second double,"
+            " ebs_maximum_bytes_per_second double, network_baseline_bytes_per_second double,"
+            " network_peak_bytes_per_second double, resource string, gap string"
+        )
+
+    def read_place(self, connection: Connection) -> Iterator[list[Row]]:
+        types = _InstanceTypes(connection)
+        types.learn({name for name in self.options.get("types", "").split(",") if name})
+        resource = f"{connection.place} instance types"
+        rows = [{"instance_type": name, **limits} for name, limits in types.known.items()]
+        if types.asked:
+            yield [row | {"resource": resource} for row in rows] + [{"resource": resource, "gap": types.gap}]
+
+
 class _InstanceTypes:
     """Memory, vCPUs, and EBS limits by type; without permission they are unknown, and instances keep their rows."""
 

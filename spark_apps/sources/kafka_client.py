@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
-from streamwarden.base.config import KafkaCluster, load_config
+from streamwarden.base.config import Config, KafkaCluster, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
 
@@ -56,16 +56,46 @@ _FORBIDDEN = {
 }
 
 
+def names_of(config: Config) -> list[str]:
+    """Names of all clusters that Kafka's protocol is spoken with: under `kafka`, and discovered under `msk`."""
+    return [cluster.name for cluster in clusters_of(config)]
+
+
+def clusters_of(config: Config) -> list[KafkaCluster]:
+    """Those clusters."""
+    if not config.msk:
+        return list(config.kafka)
+    from spark_apps.sources.msk import kafka_clusters_of  # slow to import: only where it is asked for
+
+    return kafka_clusters_of(config)
+
+
 def cluster_named(name: str) -> KafkaCluster:
     """The cluster with this name in the config.
 
     Raises:
         StreamwardenError: there is none.
     """
-    for cluster in load_config().kafka:
+    config = load_config()
+    for cluster in config.kafka:  # clusters of the config need no request to AWS
+        if cluster.name == name:
+            return cluster
+    for cluster in clusters_of(config):
         if cluster.name == name:
             return cluster
     raise StreamwardenError(f"kafka: no cluster is named '{name}' in the config.")
+
+
+def _login(cluster: KafkaCluster) -> dict[str, Any]:
+    """Properties by which AWS logs in, where the cluster is one of Amazon MSK."""
+    if cluster.aws_login is None:
+        return {}
+    from spark_apps.sources.kafka_login import login_properties  # slow to import: only where it is asked for
+
+    try:
+        return login_properties(cluster.aws_login)
+    except StreamwardenError as error:
+        raise StreamwardenError(f"kafka cluster '{cluster.name}': {error}") from None
 
 
 class Connection:
@@ -81,15 +111,22 @@ class Connection:
         self.properties: dict[str, Any] = {
             "socket.connection.setup.timeout.ms": str(PATIENT_SECONDS * 1000),
             "socket.timeout.ms": str(PATIENT_SECONDS * 1000),
+            **_login(cluster),
             **cluster.client,
             "bootstrap.servers": cluster.bootstrap_servers,
             "client.id": cluster.client.get("client.id", "streamwarden"),
             "error_cb": self.complaints.append,
         }
         try:
-            self.admin = AdminClient(dict(self.properties), logger=SILENT)
+            self._admin = AdminClient(dict(self.properties), logger=SILENT)
         except (KafkaException, ValueError) as error:
             raise StreamwardenError(f"kafka cluster '{cluster.name}': {_text(error)}") from None
+
+    @property
+    def admin(self) -> AdminClient:
+        """The client. Each use serves its callbacks, so that a token that is about to expire is replaced."""
+        self._admin.poll(0)
+        return self._admin
 
     def metadata(self, topic: str = "") -> ClusterMetadata:
         """Brokers, topics, partitions, and leaders. Call it first: it fails early if the cluster is down."""
@@ -299,7 +336,7 @@ class ClusterReader(DataSourceReader):
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self.options = options
         named = options.get("clusters")
-        self.clusters: list[str] = json.loads(named) if named else [cluster.name for cluster in load_config().kafka]
+        self.clusters: list[str] = json.loads(named) if named else names_of(load_config())
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:

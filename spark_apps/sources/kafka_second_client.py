@@ -14,7 +14,8 @@ from typing import Any
 
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
-from streamwarden.base.config import KafkaCluster
+from streamwarden.base.config import AwsLogin, KafkaCluster
+from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.kafka_client import ANSWER_SECONDS
 
@@ -46,21 +47,29 @@ class UnknownWay(Exception):
     """A property for authentication that kafka-python has no equivalent of."""
 
 
-CannotAsk = (UnknownWay, KafkaError, OSError, ValueError, RuntimeError)
+CannotAsk = (UnknownWay, StreamwardenError, KafkaError, OSError, ValueError, RuntimeError)
 """Errors when the client is created or used."""
 
 
 def second_client(cluster: KafkaCluster) -> KafkaAdminClient:
     """A client that the caller closes. Raises the errors of `CannotAsk`."""
-    return KafkaAdminClient(**client_config(cluster.bootstrap_servers, cluster.client))
+    return KafkaAdminClient(**client_config(cluster.bootstrap_servers, cluster.client, cluster.aws_login))
 
 
-def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict[str, Any]:
+def client_config(
+    bootstrap_servers: str, properties: Mapping[str, str], login: AwsLogin | None = None
+) -> dict[str, Any]:
     """librdkafka's properties as settings of kafka-python; those that only tune the client are left out.
 
     Raises:
         UnknownWay: a property for authentication has no equivalent in kafka-python.
     """
+    provider = None
+    if login is not None:
+        from spark_apps.sources.kafka_login import login_properties, oauth_provider, tokens_of
+
+        properties = {k: v for k, v in login_properties(login).items() if k != "oauth_cb"} | dict(properties)
+        provider = oauth_provider(tokens_of(login).token) if login.authentication == "iam" else None
     decisive = {k: v for k, v in properties.items() if k.startswith(("sasl.", "ssl.", "security.", "enable.ssl."))}
     if strange := sorted(decisive.keys() - _PLAIN_PROPERTIES.keys() - _SSL_PROPERTIES):
         raise UnknownWay(f"kafka-python has no equivalent of {', '.join(strange)}")
@@ -73,7 +82,9 @@ def client_config(bootstrap_servers: str, properties: Mapping[str, str]) -> dict
     }
     protocol = settings["security_protocol"] = str(settings.get("security_protocol", "PLAINTEXT")).upper()
     mechanism = settings.get("sasl_mechanism", "GSSAPI")  # librdkafka's default
-    if protocol.startswith("SASL") and mechanism not in _MECHANISMS:
+    if provider is not None:
+        settings["sasl_oauth_token_provider"] = provider
+    elif protocol.startswith("SASL") and mechanism not in _MECHANISMS:
         raise UnknownWay(f"kafka-python supports sasl.mechanism {', '.join(_MECHANISMS)}, not {mechanism}")
     if protocol.endswith("SSL"):
         settings["ssl_context"] = _ssl_context(properties)

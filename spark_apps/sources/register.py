@@ -12,13 +12,14 @@ from pyspark.sql.datasource import DataSource
 from spark_apps.sources.autoscaling import ScalingActivities
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.cloudwatch import CloudWatchMetrics
-from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
+from spark_apps.sources.ec2 import Ec2Instances, Ec2InstanceTypes, Ec2Volumes
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.msk import MskBrokers
 from spark_apps.sources.samza_checkpoints import SamzaCheckpoints
 from spark_apps.sources.schema_registry import SchemaRegistry
 
@@ -26,6 +27,7 @@ SOURCES: tuple[type[DataSource], ...] = (
     ChangelogValues,
     CloudWatchMetrics,
     Ec2Instances,
+    Ec2InstanceTypes,
     Ec2Volumes,
     Jmx,
     KafkaCommits,
@@ -33,6 +35,7 @@ SOURCES: tuple[type[DataSource], ...] = (
     KafkaLogDirs,
     KafkaOffsets,
     KafkaTopics,
+    MskBrokers,
     SamzaCheckpoints,
     ScalingActivities,
     SchemaRegistry,

@@ -14,13 +14,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import ValidationError
 from streamwarden.base.config import Config, JmxEc2, JmxEndpoint, JmxFiles
 from streamwarden.base.config.strict_yaml import read_yaml
 from streamwarden.base.paths import PROJECT_ROOT
+
+if TYPE_CHECKING:
+    from spark_apps.sources.msk import Found
 
 LABELS = frozenset({"role", "cluster", "app", "protocol", "broker_id", "instance_id", "memory_limit_bytes"})
 """Labels that are keys of a JVM's entry. Others are for Prometheus. Credentials are never read from a file."""
@@ -45,7 +49,7 @@ class Jvms:
     """All endpoints, and gaps of discovery."""
 
     by_section: dict[str, list[JmxEndpoint]]
-    """By config section: `jmx`, `jmx_files.0`, `jmx_ec2.0`, …"""
+    """By config section: `jmx`, `jmx_files.0`, `jmx_ec2.0`, …, `msk`."""
     gaps: list[Gap]
 
     @property
@@ -56,14 +60,51 @@ class Jvms:
 
 def jvms_of(config: Config) -> Jvms:
     """All endpoints, by files and tags as of now."""
-    clusters = {cluster.name for cluster in config.kafka}
+    clusters = {cluster.name for cluster in config.kafka} | {cluster.cluster for cluster in msk_of(config).clusters}
     found: dict[str, list[JmxEndpoint | Gap]] = {"jmx": [*config.jmx]}
     found |= {f"jmx_files.{n}": list(_in_files(files, clusters)) for n, files in enumerate(config.jmx_files)}
     found |= {f"jmx_ec2.{n}": list(_on_ec2(ec2, config, clusters)) for n, ec2 in enumerate(config.jmx_ec2)}
-    return Jvms(
-        {section: [one for one in of if isinstance(one, JmxEndpoint)] for section, of in found.items()},
-        [one for of in found.values() for one in of if isinstance(one, Gap)],
-    )
+    by_section = {section: [one for one in of if isinstance(one, JmxEndpoint)] for section, of in found.items()}
+    gaps = [one for of in found.values() for one in of if isinstance(one, Gap)]
+    return Jvms(_with_msk(by_section, config) if config.msk else by_section, gaps)
+
+
+def msk_of(config: Config) -> Found:
+    """Clusters of Amazon MSK, where the config names some."""
+    if not config.msk:
+        from spark_apps.sources.msk import Found
+
+        return Found()
+    from spark_apps.sources.msk import discover  # boto3: only where it is asked for
+
+    return discover(config)
+
+
+def _with_msk(by_section: dict[str, list[JmxEndpoint]], config: Config) -> dict[str, list[JmxEndpoint]]:
+    """Open monitoring's endpoints too, but for brokers and hosts that others read; those get MSK's instance id."""
+    from spark_apps.sources.msk import broker_instance, open_monitoring_endpoints
+
+    instances: dict[Any, str] = {
+        key: broker_instance(cluster.msk_name, broker.broker_id)
+        for cluster in msk_of(config).clusters
+        for broker in cluster.brokers
+        for key in ((cluster.cluster, broker.broker_id), (cluster.cluster, broker.host), broker.private_ip)
+        if key
+    }
+
+    def placed(endpoint: JmxEndpoint) -> JmxEndpoint:
+        host = urlsplit(endpoint.url).hostname or ""
+        known = (instances.get((endpoint.cluster, endpoint.broker_id)) if endpoint.role == "broker" else None) or (
+            instances.get((endpoint.cluster, host)) or instances.get(host)
+        )
+        if known is None or endpoint.instance_id or endpoint.role == "app":
+            return endpoint
+        return endpoint.model_copy(update={"instance_id": known})
+
+    sections = {section: [placed(endpoint) for endpoint in endpoints] for section, endpoints in by_section.items()}
+    read = {(e.role, e.instance_id) for endpoints in sections.values() for e in endpoints if e.instance_id}
+    sections["msk"] = [e for e in open_monitoring_endpoints(config) if (e.role, e.instance_id) not in read]
+    return sections
 
 
 def _in_files(files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:

@@ -137,8 +137,14 @@ create or replace function public.resources(as_of timestamptz) returns table (
   select 'group', k.key, g.cluster || '/' || g.group_id, g.cluster, a.application_id,
     coalesce(detect.owner_of(k.key), a.owner), g.hour
   from (
-    select cluster, group_id, max(hour) as hour from metrics.consumer_group_hourly
-    where hour > as_of - interval '24 hours' and hour <= as_of
+    select cluster, group_id, max(hour) as hour
+    from (
+      select cluster, group_id, hour from metrics.consumer_group_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of
+      union all
+      select cluster, group_id, hour from metrics.msk_consumer_lag_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of
+    ) as known
     group by cluster, group_id
   ) as g
   cross join lateral (select public.resource_key('group', g.cluster, g.group_id) as key) as k

@@ -89,6 +89,52 @@ create table inventory.instance_hourly (
   primary key (hour, account, region, instance_id)
 ) partition by range (hour);
 
+-- Brokers of Amazon MSK by its API. The ids of instance and volume are ours: MSK's are in no account of the customer.
+create table inventory.msk_broker_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster
+  broker_id integer not null,  -- Broker id
+  account text not null,  -- AWS account id
+  region text not null,  -- AWS region
+  host text not null,  -- Host name of the broker
+  private_ip text,  -- Address in the VPC of the clients
+  subnet text,  -- Subnet of the clients
+  availability_zone text,  -- Availability zone of that subnet; null: not allowed to read
+  instance_id text not null,  -- Id of its instance in inventory.instance_hourly
+  volume_id text,  -- Id of its storage in inventory.volume_hourly; null: Express brokers have none of their own
+  observed_at timestamptz not null,  -- When it was asked
+  primary key (hour, cluster, broker_id)
+) partition by range (hour);
+
+-- Clusters of Amazon MSK by its API.
+create table inventory.msk_cluster_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster
+  account text not null,  -- AWS account id
+  region text not null,  -- AWS region
+  msk_name text not null,  -- Name in MSK, the CloudWatch dimension Cluster Name
+  cluster_arn text not null,  -- ARN
+  kind text not null,  -- standard, express, or serverless
+  state text not null,  -- ACTIVE, CREATING, UPDATING, …
+  kafka_version text,  -- Apache Kafka version
+  current_version text,  -- Version of the cluster's settings, which each change has to name
+  instance_type text,  -- Broker size, e.g. kafka.m5.large
+  broker_count integer,  -- Brokers
+  volume_gib integer,  -- Storage of each broker, GiB
+  provisioned_mib_s integer,  -- Provisioned storage throughput, MiB/s; null: not enabled
+  storage_mode text,  -- LOCAL or TIERED
+  monitoring_level text,  -- Enhanced monitoring: DEFAULT, PER_BROKER, PER_TOPIC_PER_BROKER, or PER_TOPIC_PER_PARTITION
+  has_jmx_exporter boolean,  -- Open monitoring: JMX exporter at port 11001
+  has_node_exporter boolean,  -- Open monitoring: node exporter at port 11002
+  is_read_by_jmx boolean not null,  -- Whether the brokers' JVMs are read at that port
+  is_connected boolean not null,  -- Whether topics, groups, and offsets are read over Kafka's protocol
+  authentications text,  -- Ways to log in that are enabled: iam, scram, mtls, none
+  bootstrap_servers text,  -- Bootstrap addresses; null: not read
+  tags jsonb,  -- All tags
+  observed_at timestamptz not null,  -- When it was asked
+  primary key (hour, cluster)
+) partition by range (hour);
+
 -- Partitions that are being reassigned to other brokers.
 create table inventory.reassignment_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)

@@ -5,11 +5,12 @@ comment on schema metrics is 'Measurements: samples, partitioned by day, and hou
 -- CloudWatch requests per hour, account, and region, which AWS bills.
 create table metrics.cloudwatch_cost_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
+  app text not null,  -- Spark app that asked
   account text not null,  -- AWS account id
   region text not null,  -- AWS region
   calls integer not null,  -- GetMetricData requests, including retries
   metrics_asked integer not null,  -- Metrics requested, which AWS bills
-  primary key (hour, account, region)
+  primary key (hour, app, account, region)
 ) partition by range (hour);
 
 -- A host's file system in an hour, from its node exporter. metrics.node_hourly has only the fullest one.
@@ -94,6 +95,7 @@ create table metrics.instance_network_hourly (
   minutes_at_peak integer,  -- Minutes with at least 0.95 times the maximum bandwidth
   minutes_above_lately integer,  -- Of the last 15 minutes, those above the baseline
   minutes_at_baseline_lately integer,  -- Of the last 15 minutes, those between 0.95 and 1.05 times the baseline
+  minutes_allowance_exceeded integer,  -- Minutes in which AWS queued or dropped packets beyond the instance's allowances (bandwidth, packets, tracked connections); null: only MSK reports it
   primary key (hour, account, region, instance_id, direction)
 ) partition by range (hour);
 

@@ -115,6 +115,40 @@ create table metrics.log_dir_hourly (
   primary key (hour, cluster, broker_id, log_dir)
 ) partition by range (hour);
 
+-- What CloudWatch exposes of a broker of Amazon MSK beside what other tables have.
+create table metrics.msk_broker_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster
+  broker_id integer not null,  -- Broker id
+  account text not null,  -- AWS account id
+  region text not null,  -- AWS region
+  instance_id text not null,  -- Id of its instance
+  monitoring_level text,  -- Enhanced monitoring level
+  kind text,  -- standard or express
+  minutes_present integer,  -- Minutes with any metric; null: none
+  heap_after_gc_mean_percent double precision,  -- HeapMemoryAfterGC, mean: heap in use after a collection
+  heap_after_gc_max_percent double precision,  -- The same, largest minute
+  heap_after_gc_min_percent double precision,  -- The same, least minute
+  memory_used_mean_bytes double precision,  -- MemoryUsed, mean; without buffers and page cache
+  memory_cached_mean_bytes double precision,  -- MemoryCached, mean: page cache
+  memory_free_min_bytes double precision,  -- MemoryFree, least minute
+  swap_used_max_bytes double precision,  -- SwapUsed, largest minute
+  swap_used_last_bytes double precision,  -- SwapUsed, last minute
+  io_wait_mean_percent double precision,  -- CpuIoWait, mean
+  data_disk_used_percent double precision,  -- KafkaDataLogsDiskUsed, last minute
+  app_log_disk_used_max_percent double precision,  -- KafkaAppLogsDiskUsed, largest minute
+  root_disk_used_max_percent double precision,  -- RootDiskUsed, largest minute
+  traffic_shaping_packets double precision,  -- TrafficShaping: packets queued or dropped beyond the network allowances
+  minutes_shaped integer,  -- Minutes with such packets
+  bandwidth_in_exceeded_packets double precision,  -- BwInAllowanceExceeded; null: needs PER_BROKER
+  bandwidth_out_exceeded_packets double precision,  -- BwOutAllowanceExceeded
+  packet_rate_exceeded_packets double precision,  -- PpsAllowanceExceeded
+  connections_exceeded_packets double precision,  -- ConnTrackAllowanceExceeded
+  produce_throttle_max_ms double precision,  -- ProduceThrottleTime, largest minute
+  fetch_throttle_max_ms double precision,  -- FetchThrottleTime, largest minute
+  primary key (hour, cluster, broker_id)
+) partition by range (hour);
+
 -- A partition's log in an hour.
 create table metrics.partition_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)

@@ -113,3 +113,25 @@ create table metrics.group_step_hourly (
   session_timeout_ms integer,  -- Largest session.timeout.ms of its members
   primary key (hour, cluster, group_id, generation, began_at)
 ) partition by range (hour);
+
+-- Lag of a consumer group on a topic by CloudWatch, of MSK clusters whose offsets are not read.
+create table metrics.msk_consumer_lag_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster
+  group_id text not null,  -- Group
+  topic text not null,  -- Topic
+  minutes_present integer,  -- Minutes with MaxOffsetLag
+  max_offset_lag_first double precision,  -- MaxOffsetLag: records of its worst partition, first minute
+  max_offset_lag_last double precision,  -- MaxOffsetLag: records of its worst partition, last minute
+  max_offset_lag_min double precision,  -- MaxOffsetLag: records of its worst partition, least minute
+  max_offset_lag_max double precision,  -- MaxOffsetLag: records of its worst partition, largest minute
+  sum_offset_lag_first double precision,  -- SumOffsetLag: records of all partitions, first minute
+  sum_offset_lag_last double precision,  -- SumOffsetLag: records of all partitions, last minute
+  sum_offset_lag_min double precision,  -- SumOffsetLag: records of all partitions, least minute
+  sum_offset_lag_max double precision,  -- SumOffsetLag: records of all partitions, largest minute
+  time_lag_seconds_first double precision,  -- EstimatedMaxTimeLag: seconds to catch up, first minute
+  time_lag_seconds_last double precision,  -- EstimatedMaxTimeLag: seconds to catch up, last minute
+  time_lag_seconds_min double precision,  -- EstimatedMaxTimeLag: seconds to catch up, least minute
+  time_lag_seconds_max double precision,  -- EstimatedMaxTimeLag: seconds to catch up, largest minute
+  primary key (hour, cluster, group_id, topic)
+) partition by range (hour);

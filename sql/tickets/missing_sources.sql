@@ -25,7 +25,7 @@ dependent as (
 
 scope as (
   select
-    split_part(resource, ':', 1) in ('volume', 'instance', 'machines') as is_account,
+    split_part(resource, ':', 1) in ('volume', 'instance', 'instances') as is_account,
     split_part(split_part(resource, ':', 2), '/', 1) as name
   from (
     select resource from dependency

@@ -18,7 +18,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 from demo.airflow import Airflow
-from streamwarden.base.catalog import APPS, WRITER_OF
+from streamwarden.base.catalog import APPS, WRITERS_OF
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
@@ -120,7 +120,7 @@ def test_a_failed_app_blocks_only_the_detectors_that_read_its_tables(
         loads = connection.execute(sa.text("select app, status from detect.load where hour = :hour"), asked)
         ended = dict(loads.tuples().all())
     detectors = load_detectors().values()
-    blocked = {d.id for d in detectors if FAILING in {WRITER_OF.get(table) for table in d.reads}}
+    blocked = {d.id for d in detectors if FAILING in {app for table in d.reads for app in WRITERS_OF.get(table, ())}}
     subjects = {d.subject: {other.id for other in detectors if other.subject == d.subject} for d in detectors}
     assert place.listening == {"127.0.0.1"}
     assert ended == {app: "failed" if app == FAILING else "loaded" for app in APPS}

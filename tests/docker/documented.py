@@ -1,4 +1,4 @@
-"""Blocks of docs/deploy.md by their label (the word behind the language), so that tests check what people copy."""
+"""Blocks of docs/deploy.md and docs/connect by their label (the word behind the language), so that tests check them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import shlex
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 from streamwarden.base.paths import PROJECT_ROOT
 
-DEPLOY = PROJECT_ROOT / "docs" / "deploy.md"
+DOCS = PROJECT_ROOT / "docs"
+DEPLOY = DOCS / "deploy.md"
+PAGES = (DEPLOY, *sorted((DOCS / "connect").glob("*.md")))
 
 
 def block(label: str) -> str:
     """The one code block that carries this label."""
-    [found] = re.findall(rf"^```\w+ {label}\n(.*?)^```$", DEPLOY.read_text(), re.DOTALL | re.MULTILINE)
+    text = "\n".join(page.read_text() for page in PAGES)
+    [found] = re.findall(rf"^```\w+ {label}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return str(found)
 
 

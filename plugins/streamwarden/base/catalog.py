@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ class SparkApp:
     """Warehouse tables, `schema.table`."""
     mostly_waits: bool = False
     """Whether the app mostly waits between samples; such apps start first."""
+    shares: Mapping[str, str] = field(default_factory=dict)
+    """Of the tables that other apps write too: the SQL condition that the rows of this app meet, and no others."""
     sections: tuple[str, ...] = ()
     """Config sections of the app's sources; at least one of them must not be empty."""
 
@@ -31,8 +34,10 @@ class SparkApp:
         return _NOTHING[self.sections[0]]
 
 
-_JVMS = ("jmx", "jmx_files", "jmx_ec2")
-_NOTHING = {"aws": "no AWS account", "kafka": "no Kafka cluster", "jmx": "no JVM"}
+_JVMS = ("jmx", "jmx_files", "jmx_ec2", "msk")
+_NOTHING = {"aws": "no AWS account", "kafka": "no Kafka cluster", "jmx": "no JVM", "msk": "no Amazon MSK cluster"}
+_INSTANCE_OF_MSK, _VOLUME_OF_MSK = "instance_id like 'msk-%'", "volume_id like 'msk-%'"
+_ENDPOINT_OF_MSK = "endpoint like 'msk://%'"
 
 TOGETHER = "together"
 """Instead of an app's name on the command line of spark-submit: all small apps, in one driver."""
@@ -74,6 +79,43 @@ APPS: dict[str, SparkApp] = {
             ),
         ),
         SparkApp(
+            "msk",
+            "Amazon MSK: clusters, brokers, storage, network, memory, and lag by its API and CloudWatch",
+            sections=("msk",),
+            reads=("msk", "ec2", "cloudwatch"),
+            writes=(
+                "inventory.msk_cluster_hourly",
+                "inventory.msk_broker_hourly",
+                "inventory.instance_hourly",
+                "inventory.volume_hourly",
+                "metrics.volume_sample",
+                "metrics.volume_hourly",
+                "metrics.instance_sample",
+                "metrics.instance_hourly",
+                "metrics.instance_health_hourly",
+                "metrics.instance_network_sample",
+                "metrics.instance_network_hourly",
+                "metrics.broker_sample",
+                "metrics.broker_hourly",
+                "metrics.msk_broker_hourly",
+                "metrics.log_dir_hourly",
+                "metrics.msk_consumer_lag_hourly",
+                "metrics.cloudwatch_cost_hourly",
+            ),
+            shares={
+                "inventory.instance_hourly": _INSTANCE_OF_MSK,
+                "inventory.volume_hourly": _VOLUME_OF_MSK,
+                "metrics.volume_hourly": _VOLUME_OF_MSK,
+                "metrics.instance_hourly": _INSTANCE_OF_MSK,
+                "metrics.instance_health_hourly": _INSTANCE_OF_MSK,
+                "metrics.instance_network_hourly": _INSTANCE_OF_MSK,
+                "metrics.broker_sample": _ENDPOINT_OF_MSK,
+                "metrics.broker_hourly": _ENDPOINT_OF_MSK,
+                "metrics.log_dir_hourly": "log_dir = 'KafkaDataLogs'",
+                "metrics.cloudwatch_cost_hourly": "app = 'msk'",
+            },
+        ),
+        SparkApp(
             "brokers",
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
             sections=_JVMS,
@@ -107,7 +149,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "consumer_groups",
             "Topics, partitions, groups, commits and lag; registered schemas",
-            sections=("kafka",),
+            sections=("kafka", "msk"),
             reads=(
                 "kafka_topics",
                 "kafka_groups",
@@ -138,7 +180,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "state_stores",
             "Changelogs of Kafka Streams state stores: schemas of their values and how they change",
-            sections=("kafka",),
+            sections=("kafka", "msk"),
             reads=("changelog_values", "schema_registry", "inventory.registered_schema"),
             writes=(
                 "metrics.state_store_hourly",
@@ -149,4 +191,15 @@ APPS: dict[str, SparkApp] = {
     )
 }
 
-WRITER_OF: dict[str, str] = {table: app.name for app in APPS.values() for table in app.writes}
+WRITERS_OF: dict[str, tuple[str, ...]] = {
+    table: tuple(name for name, app in APPS.items() if table in app.writes)
+    for table in dict.fromkeys(table for app in APPS.values() for table in app.writes)
+}
+
+
+def rows_of(app: str, table: str) -> str:
+    """The SQL condition that an app's rows of a table meet: its own share, or what is nobody else's."""
+    if share := APPS[app].shares.get(table):
+        return f"({share})"
+    others = [f"({other.shares[table]}) is not true" for other in APPS.values() if table in other.shares]
+    return " and ".join(others) or "true"

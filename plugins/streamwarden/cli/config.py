@@ -30,7 +30,7 @@ def check(
 ) -> None:
     """Check a config file and everything it refers to: detectors, client properties, prices, target files."""
     from spark_apps.sources.kafka_client import Connection
-    from spark_apps.sources.targets import jvms_of
+    from spark_apps.sources.targets import jvms_of, msk_of
     from streamwarden.detectors import load_detectors
     from streamwarden.store.prices import read_prices
 
@@ -40,13 +40,15 @@ def check(
     enabled = load_detectors(config=config)
     read_prices(named_in_config(config.ebs_prices))
     for cluster in config.kafka:
-        Connection(cluster)  # librdkafka checks its properties; nobody waits for an answer
+        # librdkafka checks its properties; nobody waits for an answer, and AWS is not asked for a token.
+        Connection(cluster.model_copy(update={"aws_login": None}))
     jvms = jvms_of(config)
     subjects = frozenset(one.subject for one in load_detectors().values())
     if wrong := [described(config_path(), *mistake) for mistake in mistakes(config, subjects)]:
         raise StreamwardenError(f"{config_path()}: {'; '.join(wrong[:10])}.")
     out.print(f"{file or config_path()}: good. {_in_figures(config, jvms.endpoints, len(enabled))}", soft_wrap=True)
-    for warning in [*_warnings(config, jvms.endpoints), *(f"{gap.resource}: {gap.reason}" for gap in jvms.gaps)]:
+    gaps = [*((gap.resource, gap.reason) for gap in jvms.gaps), *msk_of(config).all_gaps]
+    for warning in [*_warnings(config, jvms.endpoints), *(f"{resource}: {reason}" for resource, reason in gaps)]:
         out.print(f"warning: {escape(warning)}", soft_wrap=True)
     if probe:
         from streamwarden.cli.probe.table import probe as probe_sources
@@ -55,10 +57,12 @@ def check(
 
 
 def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int) -> str:
+    from spark_apps.sources.kafka_client import clusters_of
+
     number = Counter(endpoint.role for endpoint in endpoints)
     machines = f" and {number['node']} machines" if number["node"] else ""
     return (
-        f"{len(config.kafka)} Kafka clusters, {number['broker']} brokers and {number['app']} applications by"
+        f"{len(clusters_of(config))} Kafka clusters, {number['broker']} brokers and {number['app']} applications by"
         f" JMX{machines}, {len(config.aws)} AWS accounts, {detectors} detectors,"
         f" tickets to {', '.join(config.tickets.all_trackers)}."
     )
@@ -66,7 +70,7 @@ def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int
 
 def _warnings(config: Config, endpoints: Sequence[JmxEndpoint]) -> Iterator[str]:
     """What is allowed, and yet rarely meant."""
-    if not (config.aws or config.kafka or endpoints):
+    if not (config.aws or config.kafka or config.msk or endpoints):
         yield "nothing is watched: no AWS account (`aws`), no Kafka cluster (`kafka`) and no JVM (`jmx`) is named."
     names: dict[frozenset[str], str] = {}
     for cluster in config.kafka:

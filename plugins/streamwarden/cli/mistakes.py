@@ -41,6 +41,7 @@ def mistakes(config: Config, subjects: frozenset[str], now: datetime | None = No
     """
     yield from _warehouse(config)
     yield from _aws(config)
+    yield from _msk(config)
     yield from _kafka(config)
     yield from _jmx(config)
     yield from _trackers(config)
@@ -107,6 +108,23 @@ def _aws(config: Config) -> Iterator[Mistake]:
             yield ("aws", number, "external_id"), "is only used with a role: set `role_arn`, or remove this key"
 
 
+def _msk(config: Config) -> Iterator[Mistake]:
+    known = _regions() if config.msk else set()
+    for number, entry in enumerate(config.msk):
+        for position, region in enumerate(entry.regions):
+            if region not in known:
+                why = "AWS has no such region as far as botocore knows; write it as `aws ec2 describe-regions` has it"
+                yield ("msk", number, "regions", position), why
+        role = re.fullmatch(r"arn:aws[a-z-]*:iam::(\d{12}):role/[\w+=,.@/-]{1,576}", entry.role_arn or "")
+        if entry.role_arn and (not role or role[1] != entry.account):
+            like = f"arn:aws:iam::{entry.account}:role/streamwarden-read"
+            why = f"is no role of account {entry.account}; it looks like {like}"
+            yield ("msk", number, "role_arn"), why
+        for key in ("certificate", "key"):
+            if (file := getattr(entry, key)) and not Path(file).is_file():
+                yield ("msk", number, key), "there is no such file"
+
+
 def _regions() -> set[str]:
     from botocore.session import Session  # takes a second, so only for configs with AWS accounts
 
@@ -156,7 +174,7 @@ def _jmx(config: Config) -> Iterator[Mistake]:
 def _defaults(config: Config, where: Where, defaults: Mapping[str, Any]) -> Iterator[Mistake]:
     """Defaults follow the rules of entries under `jmx`: an existing cluster, and valid values."""
     names = [cluster.name for cluster in config.kafka]
-    if "cluster" in defaults and defaults["cluster"] not in names:
+    if not config.msk and "cluster" in defaults and defaults["cluster"] not in names:
         yield (*where, "cluster"), f"no cluster under `kafka` has this name; clusters: {', '.join(names) or 'none'}"
     for key in ("role", "protocol"):
         allowed = JmxEndpoint.model_fields[key].annotation.__args__  # type: ignore[union-attr]

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config, DetectorException
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import ensure_day
@@ -57,7 +58,7 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     found: list[Finding] = []
     with engine.begin() as connection:
         connection.execute(_FOR_LARGE_QUERIES)
-        missing = _not_loaded(connection, detector, hour)
+        missing = _not_loaded(connection, detector, hour, config)
         problem = next(iter(missing.values()), None)
         status = "blocked" if problem else "evaluated"
         if not problem:
@@ -83,12 +84,14 @@ def findings(
         StreamwardenError: PostgreSQL rejects the SQL, or a row is invalid; one line.
     """
     found: list[Finding] = []
+    servers = _msk_servers(connection, config, hour)
     for one in evaluated_rows(connection, detector, hour, config, params, {}):
         if one.excepted:
             message = f"Excluded by the config: {one.excepted}."
             found.append(Finding(detector.id, one.resource, EXCEPTED, "ok", None, {}, message))
         else:
-            found.append(make_finding(detector, one.row, one.resource, one.params, _context(config, one.resource)))
+            context = _context(config, one.resource, servers)
+            found.append(make_finding(detector, one.row, one.resource, one.params, context))
     return found
 
 
@@ -213,11 +216,25 @@ def _matches(exception: DetectorException, resource: Resource) -> bool:
     return exception.matches(values)
 
 
-def _context(config: Config, resource: Resource) -> dict[str, Any]:
-    cluster = resource.columns.get("cluster")
+def _msk_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
+    """Bootstrap servers of discovered MSK clusters by name, as the last day has them."""
+    if not config.msk:
+        return {}
+    query = sa.text("""
+        select distinct on (cluster) cluster, bootstrap_servers from inventory.msk_cluster_hourly
+        where hour > :hour - interval '24 hours' and hour <= :hour and bootstrap_servers is not null
+        order by cluster, hour desc""")
+    return {row.cluster: row.bootstrap_servers for row in connection.execute(query, {"hour": hour})}
+
+
+def _context(config: Config, resource: Resource, msk_servers: Mapping[str, str]) -> dict[str, Any]:
+    cluster = resource.columns.get("cluster") or ""
+    servers = config.bootstrap_servers(cluster)
+    if cluster in msk_servers and cluster not in {one.name for one in config.kafka}:
+        servers = msk_servers[cluster]
     return {
         "name": resource.name, "owner": resource.owner, "application": resource.application,
-        "bootstrap_servers": config.bootstrap_servers(cluster),
+        "bootstrap_servers": servers,
     }  # fmt: skip
 
 
@@ -264,16 +281,20 @@ def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[t
         )
 
 
-def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime) -> dict[str, str]:
-    """The apps of a detector that have not loaded the hour, each with a message."""
+def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime, config: Config) -> dict[str, str]:
+    """The apps of a detector that have not loaded the hour, each with a message.
+
+    An app that only adds rows to tables of others is needed only if the config has something for it.
+    """
+    apps = [app for app in detector.apps if not (APPS[app].shares and APPS[app].not_configured(config))]
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
-        {"hour": hour, "apps": list(detector.apps)},
+        {"hour": hour, "apps": apps},
     )
     known = {app: (status, error) for app, status, error in loads}
     return {
         app: f"app {app} failed: {known[app][1]}" if app in known else f"app {app} has not loaded this hour"
-        for app in detector.apps
+        for app in apps
         if app not in known or known[app][0] != "loaded"
     }
 

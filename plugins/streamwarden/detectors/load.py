@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from streamwarden.base.catalog import WRITER_OF
+from streamwarden.base.catalog import WRITERS_OF
 from streamwarden.base.config import Config
 from streamwarden.base.config.sql_pattern import compiles_in_postgres
 from streamwarden.base.errors import StreamwardenError
@@ -119,7 +119,7 @@ class Detector:
     @cached_property
     def apps(self) -> tuple[str, ...]:
         """Names of the Spark apps that write the tables that the detector reads."""
-        return tuple(sorted({WRITER_OF[table] for table in self.reads if table in WRITER_OF}))
+        return tuple(sorted({app for table in self.reads for app in WRITERS_OF.get(table, ())}))
 
     @property
     def identity(self) -> tuple[str, ...]:

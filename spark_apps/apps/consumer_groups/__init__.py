@@ -37,7 +37,7 @@ from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
 from spark_apps.apps.consumer_groups.steps import group_steps
 from spark_apps.models.consumer_lag import STANDSTILL_SECONDS, still_seconds
 from spark_apps.runtime.executors import address_for_tasks
-from spark_apps.sources.kafka_client import read_clusters
+from spark_apps.sources.kafka_client import clusters_of, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -51,7 +51,8 @@ from spark_apps.sources.schema_registry import SchemaRegistry
 def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, DataFrame]:
     """Queries all clusters of the config. Two frames are derived: `unlisted_groups`, gaps that no single source can
     detect, and `positions`, the offsets for which record timestamps are queried."""
-    clusters = [cluster.name for cluster in config.kafka]
+    watched = clusters_of(config)
+    clusters = [cluster.name for cluster in watched]
     end = hour + HOUR
     history_end = end + READ_TO_NOW if is_recent(hour) else end
     slices = spark.sparkContext.defaultParallelism
@@ -67,7 +68,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         "kafka_commits": read_clusters(spark, KafkaCommits, clusters, slices=slices, **span),
     }
     sources["samza_checkpoints"] = read_clusters(spark, SamzaCheckpoints, clusters, **span)
-    if registries := [cluster.name for cluster in config.kafka if cluster.schema_registry]:
+    if registries := [cluster.name for cluster in watched if cluster.schema_registry]:
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries, hour=hour.isoformat())
     sources["known_groups"] = known_groups(spark, hour)
     sources["known_ends"] = known_ends(spark, hour)

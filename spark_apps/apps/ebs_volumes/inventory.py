@@ -7,6 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from streamwarden.base.catalog import rows_of
 from streamwarden.base.hours import gap_of_present
 
 from spark_apps.runtime.warehouse_io import read_query
@@ -80,26 +81,33 @@ def instances_of(ec2: DataFrame, end: datetime) -> DataFrame:
     )
 
 
-def of_hour(ec2: DataFrame, hour: datetime) -> DataFrame:
-    """Inventory from EC2, with a gap in each region if the hour has ended: EC2 reports the current state only."""
-    gap = gap_of_present(hour, "EC2's inventory")
+def of_hour(ec2: DataFrame, hour: datetime, what: str = "EC2's inventory") -> DataFrame:
+    """Inventory from EC2 (or MSK), with a gap in each row if the hour has ended: it reports the current state only."""
+    gap = gap_of_present(hour, what)
     return ec2.withColumn("gap", f.coalesce("gap", f.lit(gap))) if gap else ec2
 
 
-def as_seen_then(seen_now: DataFrame, table: str, key: Sequence[str], hour: datetime) -> DataFrame:
+def as_seen_then(
+    seen_now: DataFrame, table: str, key: Sequence[str], hour: datetime, app: str = "ebs_volumes"
+) -> DataFrame:
     """The inventory of an hour that has ended, as it was seen in that hour.
 
     Resources that existed then but were not seen have only attributes that never change, and no `observed_at`:
     CloudWatch has their metrics, but they are not part of the hour's inventory.
+    `app`: the app whose rows of the table count.
     """
     if gap_of_present(hour, "EC2's inventory") is None:
         return seen_now
     columns = ", ".join("tags::text" if name == "tags" else name for name in seen_now.columns)
-    query = f"select {columns} from {table} where hour = '{hour.isoformat()}'"  # noqa: S608 our own names
+    mine = rows_of(app, table)
+    query = f"select {columns} from {table} where hour = '{hour.isoformat()}' and {mine}"  # noqa: S608 our own names
     known = read_query(seen_now.sparkSession, query, seen_now.schema)
     kinds = dict(seen_now.dtypes)
     unseen = seen_now.join(known.select(*key), list(key), "left_anti").select(
-        *(name if name in _LASTING else f.lit(None).cast(kinds[name]).alias(name) for name in seen_now.columns)
+        *(
+            name if name in _LASTING or name in key else f.lit(None).cast(kinds[name]).alias(name)
+            for name in seen_now.columns
+        )
     )
     return known.unionByName(unseen)
 

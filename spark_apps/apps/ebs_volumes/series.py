@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -162,13 +163,15 @@ def with_last_day(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     return sources["volume_samples"].unionByName(before.drop("sampled_since"), allowMissingColumns=True)
 
 
-def cost(sources: dict[str, DataFrame]) -> DataFrame:
-    """GetMetricData requests, and the metrics that AWS bills, by account and region."""
-    asked = sources["cloudwatch"]
-    for name in ("cloudwatch_read_baseline", "cloudwatch_look_back"):
-        asked = asked.unionByName(sources[name])
+def cost(
+    sources: dict[str, DataFrame],
+    names: Sequence[str] = ("cloudwatch", "cloudwatch_read_baseline", "cloudwatch_look_back"),
+    app: str = "ebs_volumes",
+) -> DataFrame:
+    """GetMetricData requests, and the metrics that AWS bills, of an app by account and region."""
+    asked = reduce(DataFrame.unionByName, (sources[name] for name in names))
     return (
         asked.filter("calls is not null")
-        .groupBy("account", "region")
+        .groupBy(f.lit(app).alias("app"), "account", "region")
         .agg(f.sum("calls").alias("calls"), f.sum("metrics_asked").alias("metrics_asked"))
     )

@@ -81,6 +81,8 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
     iops, rate = f.col("ops_per_second"), f.col("bytes_per_second")
     is_empty = f.coalesce(f.col("burst_balance_percent") <= EMPTY_PERCENT, f.lit(False))
     spent = ebs.spent_per_second()
+    if "spent_by_balance" in samples.columns:  # storage of MSK whose operations are not exposed
+        spent = f.coalesce(spent, "spent_by_balance")
     # An empty bucket limits to the baseline: of operations (large ones count as several), or of bytes on HDD.
     of_baseline = spent / f.col("earned_per_second")
     starves = is_empty & of_baseline.between(NEAR_BASELINE, ABOVE_BASELINE)

@@ -17,6 +17,8 @@ reads:
   - inventory.instance_hourly
   - inventory.topic_hourly
   - inventory.consumer_member_hourly
+  - inventory.msk_cluster_hourly
+  - metrics.msk_consumer_lag_hourly
 params:
   spike_mads:
     default: 6
@@ -97,6 +99,33 @@ verdicts:
         {% if top_client %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
         consumer_byte_rate={{ floor_bytes_per_second.value // brokers.value }} --entity-type clients --entity-name
         {{ top_client }}{% endif %}
+  rogue_by_bandwidth:
+    status: firing
+    severity: warning
+    message: >
+      Broker disks of cluster {{ cluster }} read {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }})
+      for {{ minutes_above_baseline }} since {{ since }}.
+    details:
+      - "Brokers send {{ excess_sent_bytes_per_second }} more than usual ({{ usual_sent_bytes_per_second }})."
+      - >
+        No consumer group lags beyond the page cache (about {{ cache_seconds }}), so consumers that do not commit offsets
+        read old records.
+      - "Bytes by topic were not reported: which topic is read is unknown."
+    impact: "Page cache pollution slows every consumer of this cluster."
+    actions:
+      - "Ask the teams that use this cluster who is replaying a topic."
+      - "Identify the client: set a default quota so that brokers expose per-client byte rates."
+      - "Throttle that client with consumer_byte_rate (applies per broker)."
+      - "Enable open monitoring, so that bytes by topic are known next time."
+      - "Prevent it: serve replays from a separate cluster or from tiered storage."
+    commands:
+      - >
+        kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --add-config
+        consumer_byte_rate=1000000000 --entity-type clients --entity-default
+      - >
+        {% if cluster_arn %}aws kafka update-monitoring --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --open-monitoring
+        'Prometheus={JmxExporter={EnabledInBroker=true},NodeExporter={EnabledInBroker=true}}'{% endif %}
   normal:
     status: ok
     message: "Disk reads of cluster {{ cluster }} are within the baseline, at most {{ highest_read_bytes_per_second }}."
@@ -130,6 +159,16 @@ verdicts:
     message: >
       Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), but bytes out
       per topic were not reported.
+  monitoring_level_too_low:
+    status: unknown
+    message: "Not evaluated: disk reads of cluster {{ cluster }} need enhanced monitoring PER_BROKER."
+    details: ["Its monitoring level is {{ monitoring_level }}. AWS charges for metrics beyond it."]
+  lagging_group_may_explain:
+    status: unknown
+    message: >
+      Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), and consumer
+      group {{ lagging_group }} is {{ longest_lag_seconds }} behind.
+    details: ["Bytes by topic were not reported, so how much of the reads that explains is unknown."]
   offsets_unknown:
     status: unknown
     message: >
@@ -161,10 +200,14 @@ description: |
   The bytes that a group reads follow from its commits. For a group that reads from disk, one step between commits is
   added, and one more for each offset reset to an earlier position. A group that lags and reads nothing explains nothing.
 
+  Where no topic's bytes are reported (Amazon MSK by CloudWatch alone), the brokers' bytes out stand for them: excess disk
+  reads, bytes out beyond their median of usual_days by rogue_share of these reads, and no group that lags beyond the page
+  cache. A group that does may be the reader: then the cluster is not evaluated.
+
   The age of the oldest record in the page cache is estimated by adding up the bytes in, hour by hour backwards, until
   they fill page_cache_share of the brokers' memory.
 causes:
-  cold_reads_starve_disk: [rogue]
+  cold_reads_starve_disk: [rogue, rogue_by_bandwidth]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
@@ -185,6 +228,9 @@ runbook: |
      --entity-name <client>. A quota applies per broker.
   2. Serve replays and backfills from another cluster or from tiered storage.
 limitations: |
+  Amazon MSK by CloudWatch alone: neither topic nor client is known, a reader of an hour's part is diluted in the mean of
+  the hour, and only the bytes that are sent distinguish a reader from the brokers' own reads (compaction).
+
   Kafka does not report clients that read without committing. Topics and amounts are known; the client is known only
   where quotas make brokers expose per-client rates, for an hour after its last request. Its rate is known only if JMX was
   queried while it read. A client that fetches in most hours of a day counts only with the amount above its baseline.
@@ -397,6 +443,69 @@ measured as (
   where b.hour = :hour
 ),
 
+-- For clusters without bytes by topic: what the brokers send beyond their median, and the group that lags most.
+sent_by_hour as (
+  select
+    b.cluster,
+    b.hour,
+    sum(b.bytes_out_per_second) as bytes_per_second,
+    sum(b.bytes_in_per_second + coalesce(b.replication_bytes_in_per_second, 0)) as came_per_second
+  from spike as s
+  inner join metrics.broker_hourly as b using (cluster)
+  where s.seconds is null
+  and b.hour > :hour - make_interval(days => cast(:usual_days as integer)) and b.hour <= :hour
+  group by b.cluster, b.hour
+  having count(*) = count(b.bytes_out_per_second)
+),
+
+group_lag as (
+  select
+    cluster,
+    group_id,
+    lag_seconds_max as lag_seconds
+  from metrics.consumer_group_hourly
+  where hour = :hour and lag_seconds_max is not null
+  union all
+  select
+    cluster,
+    group_id,
+    max(time_lag_seconds_max) as lag_seconds
+  from metrics.msk_consumer_lag_hourly
+  where hour = :hour and time_lag_seconds_max is not null
+  group by cluster, group_id
+),
+
+bandwidth as (
+  select
+    s.cluster,
+    u.bytes_per_second as usual_sent_bytes_per_second,
+    3600 * (s.bytes_per_second - u.bytes_per_second) as excess_sent_bytes,
+    m.bytes / nullif(s.came_per_second, 0) as cache_seconds,
+    l.lag_seconds is not null as is_lag_known,
+    l.lag_seconds as longest_lag_seconds,
+    l.group_id as lagging_group
+  from sent_by_hour as s
+  inner join lateral (
+    select percentile_cont(0.5) within group (order by o.bytes_per_second) as bytes_per_second
+    from sent_by_hour as o
+    where o.cluster = s.cluster and o.hour < :hour
+    having count(*) >= :usual_hours
+  ) as u on true
+  left join lateral (
+    select :page_cache_share * sum(i.memory_bytes) as bytes
+    from (select distinct instance_id from metrics.broker_hourly where hour = :hour and cluster = s.cluster) as b
+    inner join inventory.instance_hourly as i on i.hour = :hour and b.instance_id = i.instance_id
+  ) as m on true
+  left join lateral (
+    select g.group_id, g.lag_seconds
+    from group_lag as g
+    where g.cluster = s.cluster
+    order by g.lag_seconds desc, g.group_id asc
+    limit 1
+  ) as l on true
+  where s.hour = :hour
+),
+
 -- Bytes of a rogue consumer have no known reader and exceed the baseline or the known disk reads. The baseline of this
 -- hour of the week includes a nightly batch; the baseline of all hours does not.
 measured_rogue as (
@@ -414,8 +523,16 @@ measured_rogue as (
 select
   case
     when d.volumes_known is null then 'no_volumes'
+    when d.volumes_unknown = d.volumes_known and k.monitoring_level = 'DEFAULT' then 'monitoring_level_too_low'
     when d.volumes_above = 0 and (d.volumes_unknown > 0 or b.brokers_unplaced > 0) then 'disk_reads_unknown'
     when d.volumes_above = 0 then 'normal'
+    when (w.excess_bytes is null or w.unaccounted_bytes is null) and n.cluster is not null
+      then case
+        when not n.is_lag_known then 'offsets_unknown'
+        when n.longest_lag_seconds > n.cache_seconds then 'lagging_group_may_explain'
+        when n.excess_sent_bytes >= :rogue_share * (d.read - d.baseline) * d.minutes * 60 then 'rogue_by_bandwidth'
+        else 'broker_internal_reads'
+      end
     when w.excess_bytes is null or w.unaccounted_bytes is null then 'bytes_out_unknown'
     when w.offsets_unknown then 'offsets_unknown'
     when w.excess_bytes = 0 then 'measured_too_late'
@@ -444,7 +561,15 @@ select
   w.restored_bytes / w.seconds as restored_bytes_per_second,
   w.catching_up_bytes / w.seconds as catching_up_bytes_per_second,
   w.groups as groups_reading_cold,
-  w.lag_seconds as longest_lag_seconds,
+  coalesce(w.lag_seconds, n.longest_lag_seconds) as longest_lag_seconds,
+  n.lagging_group,
+  n.excess_sent_bytes / 3600 as excess_sent_bytes_per_second,
+  n.usual_sent_bytes_per_second,
+  n.cache_seconds,
+  k.monitoring_level,
+  k.region,
+  k.cluster_arn,
+  k.current_version,
   c.seconds as page_cache_holds_seconds,
   w.seconds as counted_seconds,
   d.volumes as volumes_above_baseline,
@@ -458,6 +583,8 @@ from public.cluster_brokers as b
 left join disk as d using (cluster)
 left join measured_rogue as w using (cluster)
 left join public.page_cache(:hour, :hour, :page_cache_share) as c using (cluster)
+left join bandwidth as n using (cluster)
+left join inventory.msk_cluster_hourly as k on k.hour = :hour and b.cluster = k.cluster
 left join lateral (
   select
     -- A sole suspect is named even if it has stopped since.

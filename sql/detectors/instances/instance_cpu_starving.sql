@@ -4,7 +4,8 @@ resource_kind: instance
 owner_role: platform
 maturity: stable
 is_mutation_tested: false
-reads: [metrics.instance_health_hourly, metrics.instance_network_hourly, metrics.instance_hourly]
+reads: [metrics.instance_health_hourly, metrics.instance_network_hourly, metrics.instance_hourly,
+  inventory.msk_broker_hourly, inventory.msk_cluster_hourly]
 params:
   warning_hours: {default: 12, unit: h, why: "a night"}
   spent_hours: {default: 3, unit: h, why: "a batch or a deployment spends for an hour or two, and earns it back"}
@@ -25,13 +26,23 @@ verdicts:
       - "{% if cpu_mean_percent %}Mean CPU utilization in this hour was {{ cpu_mean_percent }}.{% endif %}"
     impact: "All processes on the instance slow down: brokers lose replicas, consumers fall behind."
     actions:
-      - &unlimited "Switch the instance to unlimited mode until it is replaced; each surplus vCPU hour is charged."
-      - &larger "Change to a type without CPU credits (M, C, or R), or to a larger type of the same family."
+      - &unlimited >-
+        {% if not cluster_arn %}Switch the instance to unlimited mode until it is replaced; each surplus vCPU hour is
+        charged.{% endif %}
+      - &larger >-
+        {% if not cluster_arn %}Change to a type without CPU credits (M, C, or R), or to a larger type of the same family.{%
+        else %}Change the brokers of {{ msk_cluster }} from {{ instance_type }} to {{ larger_broker_size }}, which has no CPU
+        credits. MSK replaces one broker after the other.{% endif %}
     commands: &commands
-      - "aws ec2 describe-instance-credit-specifications --region {{ region }} --instance-ids {{ instance_id }}"
       - >-
-        aws ec2 modify-instance-credit-specification --region {{ region }}
-        --instance-credit-specifications 'InstanceId={{ instance_id }},CpuCredits=unlimited'
+        {% if not cluster_arn %}aws ec2 describe-instance-credit-specifications --region {{ region }}
+        --instance-ids {{ instance_id }}{% endif %}
+      - >-
+        {% if not cluster_arn %}aws ec2 modify-instance-credit-specification --region {{ region }}
+        --instance-credit-specifications 'InstanceId={{ instance_id }},CpuCredits=unlimited'{% endif %}
+      - >-
+        {% if cluster_arn %}aws kafka update-broker-type --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-instance-type {{ larger_broker_size }}{% endif %}
   credits_draining:
     status: firing
     severity: warning
@@ -210,6 +221,14 @@ select
   j.cpu_credits_borrowed as surplus_credits,
   j.hours_charged,
   j.charged_per_hour / 60 * :vcpu_usd_per_hour * 730 as charged_usd_per_month,
-  w.days_alike
+  w.days_alike,
+  k.msk_cluster,
+  k.cluster_arn,
+  k.current_version,
+  k.larger_broker_size
 from evaluated as j
 left join week as w using (account, region, instance_id)
+left join (
+  select account, region, instance_id, msk_cluster, cluster_arn, current_version, larger_broker_size
+  from inventory.msk_brokers(:hour)
+) as k using (account, region, instance_id)

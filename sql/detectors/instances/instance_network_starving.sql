@@ -4,7 +4,8 @@ resource_kind: instance
 owner_role: platform
 maturity: stable
 is_mutation_tested: false
-reads: [metrics.instance_network_hourly, metrics.broker_hourly]
+reads: [metrics.instance_network_hourly, metrics.broker_hourly, inventory.msk_broker_hourly,
+  inventory.msk_cluster_hourly]
 params:
   lasting_minutes: {default: 15, unit: minutes, why: "queues absorb shorter peaks; a deployment or a flush takes less"}
   lately_minutes: {default: 13, unit: minutes, why: "of the last 15: one or two data points may be late"}
@@ -40,14 +41,42 @@ verdicts:
       - >-
         {% if broker %}Move partition leaders off this broker, throttle reassignments, and let consumers fetch from the
         nearest replica.{% endif %}
-      - "Change to an instance type with a baseline of at least {{ wanted_bytes_per_second }}, or spread the load."
+      - >-
+        {% if not cluster_arn %}Change to an instance type with a baseline of at least {{ wanted_bytes_per_second }}, or
+        spread the load.{% endif %}
+      - >-
+        {% if cluster_arn %}Change the brokers of {{ msk_cluster }} from {{ instance_type }} to {{ larger_broker_size or
+        'another family' }}, or add brokers and move partitions to them.{% endif %}
       - >-
         {% if is_cut_off %}Measure again one day later: demand above the limit is not visible.{% endif %}
     commands: &types
       - >-
-        aws ec2 describe-instance-types --region {{ region }}
+        {% if not cluster_arn %}aws ec2 describe-instance-types --region {{ region }}
         --query 'InstanceTypes[?NetworkInfo.NetworkCards[0].BaselineBandwidthInGbps >= `{{ '%.2f' | format(wanted_bytes_per_second.value * 8 / 1000000000) }}`].InstanceType'
-        --output text
+        --output text{% endif %}
+      - >-
+        {% if larger_broker_size %}aws kafka update-broker-type --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-instance-type {{ larger_broker_size }}{% endif %}
+      - >-
+        {% if cluster_arn %}aws kafka update-broker-count --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-number-of-broker-nodes {{ more_brokers }}{% endif %}
+  allowance_exceeded:
+    status: firing
+    severity: critical
+    message: >-
+      Instance {{ name }} ({{ instance_type }}) exceeded its network allowances for {{ minutes_allowance_exceeded }} of this
+      hour: AWS queued or dropped packets.
+    details:
+      - "{% if broker %}The instance runs {{ broker }}.{% endif %}"
+      - >-
+        {% if bytes_per_second_now and baseline_bytes_per_second %}Traffic is {{ bytes_per_second_now }} of a baseline of
+        {{ baseline_bytes_per_second }}.{% endif %}
+      - >-
+        {% if monitoring_level == 'DEFAULT' %}Which allowance (bandwidth, packets, or connections) needs enhanced monitoring
+        PER_BROKER.{% endif %}
+    impact: *impact
+    actions: *actions
+    commands: *types
   throttled:
     status: firing
     severity: critical
@@ -87,6 +116,10 @@ verdicts:
     status: ok
     message: >-
       Instance {{ name }} transfers {{ bytes_per_second_now }} of its baseline of {{ baseline_bytes_per_second }}.
+  within_allowances:
+    status: ok
+    message: "Instance {{ name }} stayed within its network allowances: no packets were queued or dropped."
+    details: ["Bytes against the baseline need enhanced monitoring PER_BROKER."]
   no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no network metrics for instance {{ name }}."}
   datapoints_missing:
     status: unknown
@@ -98,7 +131,7 @@ verdicts:
     message: >-
       Not evaluated: EC2 did not return the network baseline of instance {{ name }} ({{ instance_type or 'unknown type' }}).
 causes:
-  broker_loses_replicas: &hurting [at_peak, throttled]
+  broker_loses_replicas: &hurting [at_peak, throttled, allowance_exceeded]
   leader_loses_followers: *hurting
   broker_delays_consumers: *hurting
   instance_delays_consumers: *hurting
@@ -110,6 +143,9 @@ description: |
 
   Critical: lasting_minutes at 95 % of the peak. Or throttled: the rate lies at the baseline (within 5 %) for
   lately_minutes of the last 15, and at the end of each hour since it exceeded the baseline for burst_minutes, within a day.
+
+  Amazon MSK reports packets that AWS queued or dropped (TrafficShaping, and by allowance at the monitoring level
+  PER_BROKER): critical after lasting_minutes of them, whatever the bytes.
 
   Warning: above the baseline for lately_minutes of the last 15 and for lasting_minutes in total. An equally long burst at
   this hour on recurring_days of the last week, never throttled in it, does not fire.
@@ -130,7 +166,7 @@ runbook: |
 limitations: |
   Peaks within a minute are hidden by the mean, with basic monitoring within five minutes. Network credits are not exposed
   by AWS. A load that falls to exactly the baseline after a burst passes for throttled for an hour. Limits of packets and
-  of connections are not evaluated.
+  of connections are evaluated on Amazon MSK only.
 */
 with network as (
   select
@@ -190,6 +226,8 @@ evaluated as (
     n.minutes_above_baseline + case when n.minutes_above_baseline >= 45 then coalesce(n.minutes_above_before, 0) else 0 end
       as minutes_above,
     case
+      when n.minutes_allowance_exceeded >= :lasting_minutes then 'allowance_exceeded'
+      when n.minutes_present is null and n.minutes_allowance_exceeded is not null then 'within_allowances'
       when n.minutes_present is null then 'no_response'
       when n.minutes_present < :known_percent / 100.0 * n.minutes_expected then 'datapoints_missing'
       when n.baseline_bytes_per_second is null or n.peak_bytes_per_second is null then 'limits_unknown'
@@ -216,8 +254,8 @@ worst as (
     instance_id asc,
     array_position(
       array[
-        'at_peak', 'throttled', 'bursting', 'no_response', 'datapoints_missing', 'limits_unknown', 'recurring_burst',
-        'short_burst', 'within_limits'
+        'allowance_exceeded', 'at_peak', 'throttled', 'bursting', 'no_response', 'datapoints_missing', 'limits_unknown',
+        'recurring_burst', 'short_burst', 'within_limits', 'within_allowances'
       ],
       finding
     ) asc,
@@ -236,12 +274,14 @@ wanted as (
   inner join metrics.instance_network_hourly as d
     on w.account = d.account and w.region = d.region and w.instance_id = d.instance_id and w.direction = d.direction
   where d.hour > w.hour - interval '24 hours' and d.hour <= w.hour
-  and w.finding in ('at_peak', 'throttled', 'bursting')
+  and w.finding in ('allowance_exceeded', 'at_peak', 'throttled', 'bursting')
   group by w.account, w.region, w.instance_id
 )
 
 select
   case
+    when w.finding = 'allowance_exceeded' then 'allowance_exceeded'
+    when w.finding = 'within_allowances' then 'within_allowances'
     when w.finding = 'at_peak' then 'at_peak'
     when w.finding = 'throttled' then 'throttled'
     when w.finding = 'bursting' then 'bursting'
@@ -267,14 +307,23 @@ select
   w.minutes_present,
   w.minutes_expected,
   w.days_alike,
-  w.finding in ('at_peak', 'throttled') as is_cut_off,
+  w.finding in ('allowance_exceeded', 'at_peak', 'throttled') as is_cut_off,
   d.bytes_per_second_p99
-  * case when w.finding in ('at_peak', 'throttled') then cast(:step_ratio as double precision) else :headroom_ratio end
+  * case when w.finding in ('allowance_exceeded', 'at_peak', 'throttled') then cast(:step_ratio as double precision) else :headroom_ratio end
     as wanted_bytes_per_second,
   b.cluster || ' broker ' || b.broker_id as broker,
   b.bytes_out_per_second as consumers_bytes_per_second,
-  b.replication_bytes_out_per_second as replication_bytes_per_second
+  b.replication_bytes_out_per_second as replication_bytes_per_second,
+  w.minutes_allowance_exceeded,
+  k.msk_cluster,
+  k.cluster_arn,
+  k.current_version,
+  k.larger_broker_size,
+  k.monitoring_level,
+  k.broker_count + greatest(k.broker_count / 3, 1) as more_brokers
 from worst as w
+left join inventory.msk_brokers(:hour) as k
+  on w.account = k.account and w.region = k.region and w.instance_id = k.instance_id
 left join wanted as d on w.account = d.account and w.region = d.region and w.instance_id = d.instance_id
 left join lateral (
   select

@@ -176,10 +176,11 @@ limitations: |
   load balancer's or a custom health check requests is unknown. With basic monitoring, CPU has one data point every five
   minutes. Terminations by users outside of Auto Scaling are not covered.
 */
+-- MSK replaces its brokers' instances itself, and exposes no status checks.
 with instance as materialized (
   select *
   from metrics.instance_health_hourly
-  where hour = :hour
+  where hour = :hour and instance_id not like 'msk-%'
 ),
 
 -- Instances that Auto Scaling terminated within look_back_hours.

@@ -3,7 +3,8 @@ title: Broker disk filling up
 resource_kind: broker
 owner_role: platform
 maturity: stable
-reads: [metrics.log_dir_hourly, metrics.replica_sample, inventory.topic_hourly]
+reads: [metrics.log_dir_hourly, metrics.replica_sample, inventory.topic_hourly, inventory.msk_broker_hourly,
+  inventory.msk_cluster_hourly]
 params:
   warning_hours: {default: 72, unit: h, why: "a weekend"}
   critical_hours: {default: 12, unit: h, why: "a night"}
@@ -47,10 +48,20 @@ verdicts:
         {{ topics[0].topic }} first.{% endif %}
       - "{% if not topics %}Lower the retention of the largest topics on this broker.{% endif %}"
       - >-
-        {% if to_add_bytes %}Add {{ to_add_bytes }} of disk space: enough for {{ room_days }} of growth at
+        {% if msk_volume_gib %}Enlarge the storage of all brokers from {{ msk_size_gib }} to {{ msk_volume_gib }}: enough for
+        {{ room_days }} of growth at {{ target_ratio }} used. MSK allows one change in six hours, and never shrinks
+        storage.{% endif %}
+      - >-
+        {% if cluster_arn %}Turn on storage autoscaling for the cluster, or tiered storage for its largest topics.{% endif %}
+      - >-
+        {% if to_add_bytes and not cluster_arn %}Add {{ to_add_bytes }} of disk space: enough for {{ room_days }} of growth at
         {{ target_ratio }} used.{% endif %}
       - "Set retention.bytes on topics with bursty producers, so that no topic alone can fill the disk."
     commands: &commands
+      - >-
+        {% if msk_volume_gib %}aws kafka update-broker-storage --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-broker-ebs-volume-info
+        '[{"KafkaBrokerNodeId": "All", "VolumeSizeGB": {{ msk_volume_gib }}}]'{% endif %}
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
       - >-
         {% if largest_growth %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all
@@ -156,6 +167,9 @@ runbook: |
   2. Grow the volume. EBS volumes grow while in use, but only once in six hours.
   3. Move replicas to brokers with free space.
 limitations: |
+  Amazon MSK: where Kafka's protocol is not spoken with the cluster, the directory KafkaDataLogs stands for the storage as
+  CloudWatch has it (KafkaDataLogsDiskUsed); topics that grow are unknown then.
+
   Brokers older than Kafka 3.3 do not report the size of their disks; host_disk_filling covers them where node exporter
   runs. Kafka does not report on which volume a directory lies, so added space is priced at the mean of the cluster's
   volumes. Whether consumers have read the records that a shorter retention deletes is not checked. The space that a lost
@@ -363,8 +377,18 @@ select
   h.partition_bytes,
   f.failover_broker_id::text as failover_broker_id,
   f.failover_bytes,
-  (w.used_bytes + f.failover_bytes) / nullif(w.total_bytes, 0) as failover_ratio
+  (w.used_bytes + f.failover_bytes) / nullif(w.total_bytes, 0) as failover_ratio,
+  msk.region,
+  msk.cluster_arn,
+  msk.current_version,
+  msk.volume_gib as msk_size_gib,
+  -- All brokers of a cluster have storage of the same size, which grows by at least a tenth.
+  case
+    when w.to_add_bytes > 0 and msk.volume_gib > 0
+      then least(16384, ceil(msk.volume_gib * greatest(1.1, 1 + w.to_add_bytes / w.total_bytes::double precision)))
+  end as msk_volume_gib
 from sized as w
+left join inventory.msk_brokers(:hour) as msk on w.cluster = msk.msk_cluster and w.broker_id = msk.msk_broker_id
 left join broker_bytes as h on w.cluster = h.cluster and w.broker_id = h.broker_id
 left join failover as f on w.cluster = f.cluster and w.broker_id = f.broker_id
 left join topic as t on w.cluster = t.cluster and w.broker_id = t.broker_id

@@ -8,6 +8,8 @@ reads:
   - inventory.volume_hourly
   - inventory.instance_hourly
   - inventory.ebs_price
+  - inventory.msk_broker_hourly
+  - inventory.msk_cluster_hourly
   - metrics.volume_hourly
   - metrics.volume_sample
   - metrics.instance_sample
@@ -71,10 +73,10 @@ verdicts:
         not minutes_throttled_in_14_days_if_changed %}For {{ minutes_unknown_in_14_days }} of them the effect of the advised
         change is unknown, because demand was capped.{% endif %}
       - &price >-
-        {% if not is_at_type_maximum and price_usd_per_month and advised_price_usd_per_month %}The advised volume costs
+        {% if not is_at_type_maximum and not cluster_arn and price_usd_per_month and advised_price_usd_per_month %}The advised volume costs
         {{ advised_price_usd_per_month }} instead of {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).{% endif %}
       - &no_price >-
-        {% if not is_at_type_maximum and not (price_usd_per_month and advised_price_usd_per_month) %}The price in
+        {% if not is_at_type_maximum and not cluster_arn and not (price_usd_per_month and advised_price_usd_per_month) %}The price in
         {{ region }} is unknown.{% endif %}
     impact: &impact >-
       Reads, writes, and flushes on this volume queue: brokers or stream tasks that use it slow down, and replicas or
@@ -82,23 +84,46 @@ verdicts:
     actions: &actions
       - "Reduce I/O until the change takes effect: pause restores, backfills, and reassignments that use this volume."
       - >-
-        {% if not is_at_type_maximum %}Change the volume from {{ volume_type }} ({{ size_gib }}) to
+        {% if msk_volume_gib and not provisioned_mib_s %}Enlarge the storage of all brokers of {{ msk_cluster }} from {{ size_gib }} to
+        {{ msk_volume_gib }}: its baseline grows to {{ msk_baseline_iops }}. MSK allows one change in six hours.{% endif %}
+      - >-
+        {% if msk_throughput_mib_s %}Provision {{ msk_throughput_mib_s }} of storage throughput for the brokers of
+        {{ msk_cluster }} (at most {{ most_mib_s }} with {{ broker_size }}).{% endif %}
+      - >-
+        {% if cluster_arn and not most_mib_s and larger_broker_size %}Storage throughput can be provisioned from broker size
+        kafka.m5.4xlarge or kafka.m7g.2xlarge on; this cluster has {{ broker_size }}.{% endif %}
+      - >-
+        {% if cluster_arn %}If one broker alone is throttled, move partition leaders and replicas off broker
+        {{ msk_broker_id }}; otherwise add brokers.{% endif %}
+      - >-
+        {% if not is_at_type_maximum and not cluster_arn %}Change the volume from {{ volume_type }} ({{ size_gib }}) to
         {{ advised_volume_type }} ({{ advised_size_gib }}) with
         {{ [advised_iops, advised_throughput_mib_s] | select | join(' and ') }}.{% endif %}
       - >-
-        {% if is_at_type_maximum or not is_sufficient %}Spread the load over several volumes: one {{ volume_type }} volume
+        {% if not cluster_arn and (is_at_type_maximum or not is_sufficient) %}Spread the load over several volumes: one {{ volume_type }} volume
         cannot serve this demand.{% endif %}
       - >-
-        {% if is_demand_lower_bound and not is_at_type_maximum %}Measure again one day later: demand is at least
+        {% if is_demand_lower_bound and demand_iops_p99 and not is_at_type_maximum %}Measure again one day later: demand is at least
         {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }}, but the limit hides the rest.{% endif %}
     commands: &modify
-      - "aws ec2 describe-volumes-modifications --region {{ region }} --volume-ids {{ volume_id }}"
+      - "{% if not cluster_arn %}aws ec2 describe-volumes-modifications --region {{ region }} --volume-ids {{ volume_id }}{% endif %}"
       - >-
-        {% if advised_throughput_mib_s and not is_at_type_maximum %}aws ec2 modify-volume --region {{ region }}
+        {% if msk_volume_gib and not provisioned_mib_s %}aws kafka update-broker-storage --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-broker-ebs-volume-info
+        '[{"KafkaBrokerNodeId": "All", "VolumeSizeGB": {{ msk_volume_gib }}}]'{% endif %}
+      - >-
+        {% if msk_throughput_mib_s %}aws kafka update-broker-storage --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-broker-ebs-volume-info '[{"KafkaBrokerNodeId": "All",
+        "ProvisionedThroughput": {"Enabled": true, "VolumeThroughput": {{ msk_throughput_mib_s }}}}]'{% endif %}
+      - >-
+        {% if cluster_arn %}aws kafka update-broker-count --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-number-of-broker-nodes {{ more_brokers }}{% endif %}
+      - >-
+        {% if advised_throughput_mib_s and not is_at_type_maximum and not cluster_arn %}aws ec2 modify-volume --region {{ region }}
         --volume-id {{ volume_id }} --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }}
         --iops {{ advised_iops }} --throughput {{ advised_throughput_mib_s }}{% endif %}
       - >-
-        {% if not advised_throughput_mib_s and not is_at_type_maximum %}aws ec2 modify-volume --region {{ region }}
+        {% if not advised_throughput_mib_s and not is_at_type_maximum and not cluster_arn %}aws ec2 modify-volume --region {{ region }}
         --volume-id {{ volume_id }} --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }}
         --iops {{ advised_iops }}{% endif %}
   at_iops_limit:
@@ -130,14 +155,19 @@ verdicts:
       - "{% if queue_length_mean %}The mean queue length is {{ queue_length_mean }} requests.{% endif %}"
     impact: *impact
     actions:
-      - "Move load off the instance: lead fewer partitions there, or attach one of its volumes to another instance."
+      - >-
+        Move load off the instance: lead fewer partitions there
+        {%- if not cluster_arn %}, or attach one of its volumes to another instance{% endif %}.
       - &larger_instance >-
-        Change to an instance type with an EBS baseline above {{ instance_wanted_iops }} and
+        Change to {{ 'a broker size' if cluster_arn else 'an instance type' }} with an EBS baseline above {{ instance_wanted_iops }} and
         {{ instance_wanted_bytes_per_second }}. A larger volume does not help.
       - "Measure again one day later: demand above the instance's limit is not visible."
     commands: &instance_types
+      - &larger_broker >-
+        {% if larger_broker_size %}aws kafka update-broker-type --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --current-version {{ current_version }} --target-instance-type {{ larger_broker_size }}{% endif %}
       - >-
-        {% if instance_wanted_iops and instance_wanted_bytes_per_second %}aws ec2 describe-instance-types --region {{ region }}
+        {% if not cluster_arn and instance_wanted_iops and instance_wanted_bytes_per_second %}aws ec2 describe-instance-types --region {{ region }}
         --query 'InstanceTypes[?EbsInfo.EbsOptimizedInfo.BaselineIops > `{{ instance_wanted_iops }}` &&
         EbsInfo.EbsOptimizedInfo.BaselineThroughputInMBps > `{{ instance_wanted_bytes_per_second.value / 1000000 }}`].InstanceType'
         --output text{% endif %}
@@ -150,9 +180,16 @@ verdicts:
     impact: "Every read and write of this volume hangs; a broker or stream task on it stops."
     actions:
       - "Fail over to replicas on other volumes."
-      - "Move the data to a new volume. A larger volume does not help."
+      - >-
+        {% if not cluster_arn %}Move the data to a new volume. A larger volume does not help.{% else %}Reboot broker
+        {{ msk_broker_id }}: MSK replaces storage that is impaired.{% endif %}
       - "Open a case with AWS Support if the volume status is impaired."
-    commands: ["aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}"]
+    commands:
+      - >-
+        {% if not cluster_arn %}aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}{% endif %}
+      - >-
+        {% if cluster_arn %}aws kafka reboot-broker --region {{ region }} --cluster-arn {{ cluster_arn }}
+        --broker-ids {{ msk_broker_id }}{% endif %}
   slow:
     status: firing
     severity: warning
@@ -166,14 +203,21 @@ verdicts:
         {{ baseline_bytes_per_second }}.
     impact: *impact
     actions:
-      - "If the volume was created from a snapshot, read all of it once: first reads come from S3."
-      - "Otherwise move its data to a new volume, and open a case with AWS Support. A larger volume does not help."
-      - "Create volumes from snapshots with an initialization rate, or with fast snapshot restore."
-    commands:
-      - aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}
       - >-
-        aws ec2 describe-volumes --region {{ region }} --volume-ids {{ volume_id }}
-        --query 'Volumes[].[SnapshotId,CreateTime]' --output text
+        {% if not cluster_arn %}If the volume was created from a snapshot, read all of it once: first reads come from
+        S3.{% endif %}
+      - >-
+        {% if not cluster_arn %}Otherwise move its data to a new volume, and open a case with AWS Support. A larger volume
+        does not help.{% else %}Move leaders off broker {{ msk_broker_id }}, and open a case with AWS Support.{% endif %}
+      - >-
+        {% if not cluster_arn %}Create volumes from snapshots with an initialization rate, or with fast snapshot
+        restore.{% endif %}
+    commands:
+      - >-
+        {% if not cluster_arn %}aws ec2 describe-volume-status --region {{ region }} --volume-ids {{ volume_id }}{% endif %}
+      - >-
+        {% if not cluster_arn %}aws ec2 describe-volumes --region {{ region }} --volume-ids {{ volume_id }}
+        --query 'Volumes[].[SnapshotId,CreateTime]' --output text{% endif %}
   bucket_draining:
     status: firing
     severity: warning
@@ -250,6 +294,10 @@ verdicts:
     message: "Not applicable: AWS publishes no limits for volume type standard."
   recently_attached: {status: unknown, message: "Not evaluated: volume {{ name }} was attached too late in this hour."}
   no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no metrics for volume {{ name }}."}
+  monitoring_level_too_low:
+    status: unknown
+    message: "Not evaluated: volume {{ name }} has no burst balance and needs enhanced monitoring PER_BROKER."
+    details: ["The cluster's monitoring level is {{ monitoring_level }}. AWS charges for metrics beyond it."]
   limits_unknown:
     status: unknown
     message: "Not evaluated: EC2 did not return the type, size, or IOPS of volume {{ name }}."
@@ -316,6 +364,10 @@ runbook: |
   3. At the instance's limit: change to a larger type, or move a volume away.
   4. Stalled I/O: fail over to a replica, and open a case with AWS Support.
 limitations: |
+  Storage of Amazon MSK at the monitoring level DEFAULT exposes its burst balance only: throughput, queue length, and
+  latency are not evaluated, and a volume without burst balance (1,000 GiB or more) is not evaluated at all. MSK does not
+  state the IOPS of storage with provisioned throughput; only its throughput counts as a limit.
+
   A throttled volume exposes what it got, not what was demanded; without earlier load the advice is a step. Volumes on
   instances without Nitro, with Multi-Attach, or of magnetic type send no throttling metrics: there only a rate at its
   limit in the busy seconds of a minute is detected.
@@ -335,6 +387,23 @@ with volume as (
   from inventory.volume_hourly
   left join metrics.volume_hourly using (hour, account, region, volume_id)
   left join metrics.instance_ebs(:hour, :step_ratio) using (account, region, instance_id)
+  left join (
+    select
+      account,
+      region,
+      volume_id,
+      msk_cluster,
+      msk_broker_id,
+      cluster_arn,
+      current_version,
+      broker_size,
+      larger_broker_size,
+      monitoring_level,
+      provisioned_mib_s,
+      most_mib_s,
+      broker_count
+    from inventory.msk_brokers(:hour)
+  ) as msk using (account, region, volume_id)
   left join (
     select
       account,
@@ -422,6 +491,8 @@ evaluated as (
     case
       when m.state <> 'in-use' or m.instance_id is null then 'detached'
       when m.volume_type = 'standard' then 'magnetic'
+      when m.monitoring_level = 'DEFAULT' and not m.has_bucket and m.minutes_present is null
+        then 'monitoring_level_too_low'
       when m.minutes_present is null then 'no_response'
       when m.minutes_expected = 0 then 'recently_attached'
       when m.baseline_iops is null then 'limits_unknown'
@@ -557,7 +628,20 @@ select
   advice.known_hours as hours_known_in_14_days,
   advice.throttled_minutes as minutes_throttled_in_14_days,
   advice.then_throttled_minutes as minutes_throttled_in_14_days_if_changed,
-  advice.unknown_minutes as minutes_unknown_in_14_days
+  advice.unknown_minutes as minutes_unknown_in_14_days,
+  j.msk_cluster,
+  j.msk_broker_id::text as msk_broker_id,
+  j.cluster_arn,
+  j.current_version,
+  j.broker_size,
+  j.larger_broker_size,
+  j.monitoring_level,
+  j.provisioned_mib_s,
+  j.most_mib_s,
+  j.broker_count + greatest(j.broker_count / 3, 1) as more_brokers,
+  msk.size_gib as msk_volume_gib,
+  msk.baseline_iops as msk_baseline_iops,
+  msk.throughput_mib_s as msk_throughput_mib_s
 from evaluated as j
 left join lateral (
   select * from metrics.volume_advice(
@@ -566,3 +650,11 @@ left join lateral (
   where j.reason in ('bucket_empty', 'bucket_draining', 'at_iops_limit', 'at_throughput_limit')
   offset 0  -- noqa: AM09
 ) as advice on true
+left join lateral (
+  select * from metrics.msk_storage_advice(
+    :hour, j.account, j.region, j.volume_id, j.reason = 'at_throughput_limit', :headroom_ratio, :step_ratio
+  )
+  where j.cluster_arn is not null
+  and j.reason in ('bucket_empty', 'bucket_draining', 'at_iops_limit', 'at_throughput_limit')
+  offset 0  -- noqa: AM09
+) as msk on true

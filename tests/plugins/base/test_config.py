@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from streamwarden.base.config import load_config
+from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 
@@ -327,3 +327,10 @@ def test_an_invalid_secret_is_not_shown(tmp_path: Path) -> None:
 def test_a_missing_file_is_an_error_with_the_action(tmp_path: Path) -> None:
     with pytest.raises(StreamwardenError, match=r"no such config file\. Copy streamwarden\.example\.yaml"):
         load_config(tmp_path / "none.yaml")
+
+
+def test_a_config_that_is_sent_as_json_is_the_same_with_its_exceptions() -> None:
+    exception = {"where": {"volume_id": "vol-1"}, "off": True, "why": "a test volume"}
+    config = Config.model_validate({"detectors": {"ebs_volume_starving": {"except": [exception]}}})
+    sent = config.model_dump_json(exclude_unset=True, by_alias=True)
+    assert Config.model_validate_json(sent) == config

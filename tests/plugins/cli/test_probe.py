@@ -17,13 +17,15 @@ import sqlalchemy as sa
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from demo.aws_endpoint import AwsEndpoint
+from demo.msk_world import MskCluster
 from demo.process import free_port
 from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, load_config
 from streamwarden.base.warehouse import engine
-from streamwarden.cli.probe import aws, jvms, kafka, services
+from streamwarden.cli.probe import aws, jvms, kafka, msk, services
 from streamwarden.cli.probe.result import Answer, Question, ask_all
 
+from spark_apps.sources import msk as discovery
 from tests.answering import answering
 from tests.conftest import a_database
 from tests.docker.documented import bindings_of, block
@@ -336,3 +338,17 @@ def test_the_table_and_the_exit_code(tmp_path: Path, warehouse_url: str) -> None
     assert done.returncode == 1
     assert "To fix this:" in done.stdout and "  kafka c: check bootstrap_servers" in done.stdout
     assert re.fullmatch(r"streamwarden: 1 of \d requests failed: see the lines in red\.\n", done.stderr)
+
+
+def test_msk_is_asked_and_what_it_denies_comes_with_a_statement(
+    endpoint: AwsEndpoint, config_of: Callable[..., Any]
+) -> None:
+    discovery._discover.cache_clear()
+    endpoint.world.msk.add(MskCluster(ACCOUNT, REGION, "orders", level="PER_BROKER"))
+    endpoint.faults.inject("deny", action="GetBootstrapBrokers", times=None)
+    config = config_of(msk=[{"account": ACCOUNT, "regions": [REGION], "clusters": "orders"}])
+    found, addresses, monitoring = ask_all([*msk.questions(config)])
+    assert found.answer == "ACTIVE, standard, 3 brokers, monitoring level PER_BROKER" and found.problem is None
+    assert addresses.problem and "access denied for kafka:GetBootstrapBrokers" in addresses.problem
+    assert addresses.action and '"Action": ["kafka:GetBootstrapBrokers"]' in addresses.action
+    assert monitoring.problem is None and "open monitoring (JMX exporter) is off" in monitoring.answer

@@ -47,6 +47,7 @@ Days = Annotated[int, Field(le=36_500)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 JvmAddress = Annotated[str, AfterValidator(begins_with("http", "https", "rmi"))]
 PostgresAddress = Annotated[str, AfterValidator(_is_postgres)]
+AccountId = Annotated[str, Field(pattern=r"^\d{12}$")]
 Region = Annotated[str, Field(pattern=r"^[a-z]{2,4}(-[a-z]+){1,2}-\d{1,2}$")]
 
 
@@ -71,7 +72,7 @@ class Warehouse(Section):
 class AwsAccount(Section):
     """An AWS account with volumes and instances to watch. Credentials come from boto3's default provider chain."""
 
-    account: str = Field(pattern=r"^\d{12}$", description="The 12-digit account id.")
+    account: AccountId = Field(description="The 12-digit account id.")
     regions: list[Region] = Field(min_length=1, description="Regions to read, e.g. eu-central-1.")
     role_arn: str | None = Field(
         None, description="Role to assume in that account; empty: use the credentials directly."
@@ -88,6 +89,26 @@ class SchemaRegistry(Section):
     timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
 
 
+class AwsLogin(Section):
+    """How Kafka clients log in to a cluster of Amazon MSK with what AWS holds: an IAM identity, or a secret."""
+
+    account: AccountId = Field(description="The 12-digit account id of the cluster.")
+    region: Region = Field(description="Its region.")
+    authentication: Literal["iam", "scram"] = Field(
+        "iam", description="`iam`: the AWS credentials sign a token. `scram`: user and password of `secret`."
+    )
+    secret: Name | None = Field(
+        None,
+        description="`scram`: name or ARN of the secret in AWS Secrets Manager (`AmazonMSK_…`).",
+    )
+
+    @model_validator(mode="after")
+    def _scram_has_a_secret(self) -> AwsLogin:
+        if (self.authentication == "scram") != (self.secret is not None):
+            raise ValueError("`secret` names user and password of `authentication: scram`; no other has it")
+        return self
+
+
 class KafkaCluster(Section):
     """One Kafka cluster."""
 
@@ -97,7 +118,62 @@ class KafkaCluster(Section):
         default_factory=dict,
         description="librdkafka properties, e.g. `security.protocol: SASL_SSL`, `sasl.password: ${KAFKA_PASSWORD}`.",
     )
+    aws_login: AwsLogin | None = Field(
+        None, description="Amazon MSK: log in with AWS credentials (IAM), or with a secret of AWS Secrets Manager."
+    )
     schema_registry: SchemaRegistry | None = Field(None, description="Its Schema Registry, if it has one.")
+
+
+class MskClusters(Section):
+    """Amazon MSK clusters of an account: brokers, storage, metrics, and bootstrap addresses come from AWS."""
+
+    account: AccountId = Field(description="The 12-digit account id.")
+    regions: list[Region] = Field(
+        default_factory=list, description="Regions to search; empty: those of the account under `aws`."
+    )
+    role_arn: str | None = Field(
+        None, description="Role to assume in that account; empty: that of the account under `aws`, or no role."
+    )
+    external_id: str | None = Field(None, description="External id of the role's trust policy.")
+    clusters: Name = Field("*", description="Names of the clusters; * and ? are wildcards: `orders-*`.")
+    name: str = Field(
+        "{name}",
+        pattern=r"^[^/{}]*(\{(name|region|account)\}[^/{}]*)+$",
+        description="Name of a cluster in rows, pages, and tickets, made of `{name}`, `{region}`, and `{account}`.",
+    )
+    authentication: Literal["iam", "scram", "mtls", "none"] = Field(
+        "iam",
+        description="How Kafka clients log in: `iam`, `scram` (`secret`), `mtls` (`certificate`, `key`), or `none`.",
+    )
+    secret: Name | None = Field(
+        None, description="`scram`: name or ARN of the secret in AWS Secrets Manager (`AmazonMSK_…`)."
+    )
+    certificate: Path | None = Field(None, description="`mtls`: file of the client certificate (PEM).")
+    key: Path | None = Field(None, description="`mtls`: file of its private key (PEM).")
+    key_password: str | None = Field(None, repr=False, description="Password of the private key, as `${NAME}`.")
+    client: dict[str, str] = Field(
+        default_factory=dict, repr=False, description="Further librdkafka properties, e.g. `{ssl.ca.location: …}`."
+    )
+    reach: Literal["private", "vpc", "public"] = Field(
+        "private",
+        description="Which addresses are used: of the cluster's VPC, of multi-VPC connectivity, or of public access.",
+    )
+    connect: bool = Field(
+        True,
+        description="Read topics, offsets, and groups over Kafka's protocol. Off: CloudWatch and open monitoring.",
+    )
+    open_monitoring: bool = Field(
+        True, description="Read brokers with open monitoring at ports 11001 and 11002. Off: CloudWatch only."
+    )
+    schema_registry: SchemaRegistry | None = Field(None, description="Schema Registry of these clusters.")
+
+    @model_validator(mode="after")
+    def _login_is_complete(self) -> MskClusters:
+        if (self.authentication == "scram") != (self.secret is not None):
+            raise ValueError("`secret` names user and password of `authentication: scram`; no other has it")
+        if (self.authentication == "mtls") != (self.certificate is not None and self.key is not None):
+            raise ValueError("`authentication: mtls` needs `certificate` and `key`; no other has them")
+        return self
 
 
 class JmxEndpoint(Section):
@@ -404,6 +480,9 @@ class Config(Section):
     warehouse: Warehouse = Field(default_factory=lambda: Warehouse(), description="The PostgreSQL database.")
     aws: list[AwsAccount] = Field(default_factory=list, description="AWS accounts to watch.")
     kafka: list[KafkaCluster] = Field(default_factory=list, description="Kafka clusters to watch.")
+    msk: list[MskClusters] = Field(
+        default_factory=list, description="Amazon MSK clusters to discover and watch (docs/connect/msk.md)."
+    )
     jmx: list[JmxEndpoint] = Field(default_factory=list, description="JVMs to read.")
     jmx_files: list[JmxFiles] = Field(default_factory=list, description="Target files with more JVMs to read.")
     jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
@@ -457,7 +536,34 @@ class Config(Section):
         return self
 
     @model_validator(mode="after")
+    def _msk_has_regions(self) -> Config:
+        watched = {account.account for account in self.aws}
+        for number, entry in enumerate(self.msk):
+            if not entry.regions and entry.account not in watched:
+                raise ValueError(f"msk.{number} needs `regions`, because account {entry.account} isn't under `aws`")
+        return self
+
+    def account_named(self, number: str) -> AwsAccount | None:
+        """An account under `aws`, else as the first entry under `msk` names it."""
+        listed = next((one for one in self.aws if one.account == number), None)
+        entries = [one for one in self.msk if one.account == number]
+        with_role = next((one for one in entries if one.role_arn), None)
+        if listed and (listed.role_arn or not with_role):
+            return listed
+        if not entries:
+            return listed
+        first = with_role or entries[0]
+        regions = listed.regions if listed else [region for entry in entries for region in entry.regions]
+        return AwsAccount(account=number, regions=regions, role_arn=first.role_arn, external_id=first.external_id)
+
+    def msk_regions(self, entry: MskClusters) -> list[str]:
+        """Regions that an entry under `msk` searches."""
+        return entry.regions or next((one.regions for one in self.aws if one.account == entry.account), [])
+
+    @model_validator(mode="after")
     def _endpoints_name_a_cluster(self) -> Config:
+        if self.msk:  # discovered clusters have names too
+            return self
         known = {cluster.name for cluster in self.kafka}
         for endpoint in self.jmx:
             if endpoint.cluster not in known:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Column, Table
 
+from spark_apps.sources.kafka_client import clusters_of
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.cli.probe import aws, jvms, kafka, services
+from streamwarden.cli.probe import aws, jvms, kafka, msk, services
 from streamwarden.cli.probe.result import Answer, ask_all
 from streamwarden.cli.shared import out
 
@@ -20,7 +21,8 @@ def probe(config: Config) -> None:
     Raises:
         StreamwardenError: at least one request failed.
     """
-    asked = [*aws.questions(config.aws), *kafka.questions(config.kafka), *jvms.questions(config)]
+    asked = [*aws.questions(config.aws), *msk.questions(config), *kafka.questions(clusters_of(config))]
+    asked += jvms.questions(config)
     answers = ask_all([*asked, *services.questions(config)])
     _print(answers)
     if failed := sum(answer.problem is not None for answer in answers):
