@@ -70,6 +70,8 @@ def _require_token(request: Request) -> None:
         raise HTTPException(401, "Changes need the header `Authorization: Bearer TOKEN`; a cookie is not accepted.")
 
 
+require_viewer = requires_access_view(AccessView.PLUGINS)
+"""Permission to read: that of Airflow to see plugins."""
 require_editor = requires_access_dag("PUT", param_dag_id=DAG)
 """Permission to respond: that of Airflow to edit the DAG `hourly`."""
 
@@ -78,7 +80,7 @@ app = FastAPI(
     version=VERSION,
     description="Resources, findings, incidents, and consumer lag. Lists are paged: pass `next_cursor` as `cursor`."
     " Times are UTC; null means unknown, and unknown is never healthy.",
-    dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
+    dependencies=[Depends(require_viewer)],
     responses={status: ERRORS[status] for status in (401, 403, 422, 503)},
     docs_url=None,
     redoc_url=None,
