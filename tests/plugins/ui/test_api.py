@@ -26,12 +26,22 @@ TOKEN = "prometheus-s3cr3t"
 EDITOR = {"Authorization": "Bearer of-the-editor"}
 JSON = {"Content-Type": "application/json"}
 NOWHERE = "0" * 64
+_GROUPS = sa.text("""
+    update metrics.consumer_group_hourly as g
+    set lag_seconds_max = p.seconds, lag_records = p.records, worst_topic = p.topic
+    from (
+      select hour, group_id, max(lag_seconds) as seconds, sum(lag_records) as records, min(topic) as topic
+      from metrics.consumer_partition_hourly group by hour, group_id
+    ) as p
+    where g.hour = p.hour and g.group_id = p.group_id""")
 
 
 @pytest.fixture(scope="module")
 def place(module_warehouse: sa.Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     """The sample fleet in the warehouse, and a config that the API loads."""
     run_hours(module_warehouse, last_full_hour(), Config(), [])
+    with module_warehouse.begin() as connection:
+        connection.execute(_GROUPS)
     config = tmp_path_factory.mktemp("api") / "streamwarden.yaml"
     config.write_text(f"prometheus: {{token: {TOKEN}, lag_series: 2}}\n")
     with pytest.MonkeyPatch.context() as patch:
