@@ -51,6 +51,22 @@ class Board:
     since: str = "now-2d"
 
 
+NAMES = {
+    "iops_mean": "IOPS (mean)",
+    "iops_p99": "IOPS (p99)",
+    "baseline_iops": "Baseline IOPS",
+    "burst_iops": "Burst IOPS",
+    "bytes_per_second_mean": "Throughput (mean)",
+    "bytes_per_second_p99": "Throughput (p99)",
+    "baseline_bytes_per_second": "Baseline throughput",
+    "burst_bytes_per_second": "Burst throughput",
+    "burst_balance_min_percent": "Burst balance (minimum)",
+    "minutes_throttled": "Minutes throttled",
+    "queue_length_mean": "Queue length (mean)",
+    "read_latency_ms": "Read latency (ms)",
+    "write_latency_ms": "Write latency (ms)",
+}
+"""Legends of columns that are lines of their own."""
 FINDINGS = {"kind": "table", "width": WIDTH}
 BOARDS = (
     Board(
@@ -152,6 +168,10 @@ def _panel(chart: Chart, x: int, y: int) -> Any:
     panel: Any = {"table": table.Panel, "stat": stat.Panel}.get(chart.kind, timeseries.Panel)()
     if chart.kind == "bars":
         panel = panel.draw_style("bars").fill_opacity(60)
+    if chart.kind in ("time", "bars"):
+        for column in re.findall(r"\b(\w+)(?=,?\n)", grafana_sql(chart.query)):
+            if column in NAMES:
+                panel = panel.override_by_name(column, [models.DynamicConfigValue("displayName", NAMES[column])])
     position = models.GridPos(chart.height, chart.width, x, y)
     return panel.title(chart.title).unit(chart.unit).datasource(SOURCE).grid_pos(position).with_target(_Query(chart))
 

@@ -21,6 +21,6 @@ where
   g.hour = (select max(n.hour) from metrics.consumer_group_hourly as n)
   and g.cluster = cast(:cluster as text)
   and (cast(:group_id as text) is null or g.group_id > cast(:group_id as text))
-  and (cast(:only as text) is null or g.group_id = cast(:only as text))
+  and (cast(:single_id as text) is null or g.group_id = cast(:single_id as text))
 order by g.group_id
 limit cast(:most as integer)

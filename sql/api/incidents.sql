@@ -29,6 +29,6 @@ where
   and (cast(:severity as text) is null or coalesce(t.issue_severity, t.severity) = cast(:severity as text))
   and (cast(:owner as text) is null or t.owner = cast(:owner as text))
   and (cast(:ticket_id as bigint) is null or t.ticket_id < cast(:ticket_id as bigint))
-  and (cast(:only as bigint) is null or t.ticket_id = cast(:only as bigint))
+  and (cast(:single_id as bigint) is null or t.ticket_id = cast(:single_id as bigint))
 order by t.ticket_id desc
 limit cast(:most as integer)

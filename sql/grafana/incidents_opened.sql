@@ -8,4 +8,4 @@ where
   t.summary_ticket_id is null
   and t.opened_hour >= cast(:start as timestamptz) and t.opened_hour < cast(:finish as timestamptz)
 group by date_trunc('day', t.opened_hour), coalesce(t.issue_severity, t.severity)
-order by 1, 2
+order by date_trunc('day', t.opened_hour), coalesce(t.issue_severity, t.severity)

@@ -6,4 +6,4 @@ select
 from tickets.ticket as t
 where t.closed_hour >= cast(:start as timestamptz) and t.closed_hour < cast(:finish as timestamptz)
 group by date_trunc('day', t.closed_hour)
-order by 1
+order by date_trunc('day', t.closed_hour)

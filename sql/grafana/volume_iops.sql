@@ -1,10 +1,10 @@
 -- IOPS of a volume with its limits.
 select
   v.hour as time,
-  v.iops_mean as "IOPS (mean)",
-  v.iops_p99 as "IOPS (p99)",
-  v.baseline_iops as "Baseline IOPS",
-  v.burst_iops as "Burst IOPS"
+  v.iops_mean,
+  v.iops_p99,
+  v.baseline_iops,
+  v.burst_iops
 from metrics.volume_hourly as v
 where
   v.volume_id = :volume

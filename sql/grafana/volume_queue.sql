@@ -1,9 +1,9 @@
 -- Queue length and latencies of a volume.
 select
   v.hour as time,
-  v.queue_length_mean as "Queue length (mean)",
-  v.read_latency_ms as "Read latency (ms)",
-  v.write_latency_ms as "Write latency (ms)"
+  v.queue_length_mean,
+  v.read_latency_ms,
+  v.write_latency_ms
 from metrics.volume_hourly as v
 where
   v.volume_id = :volume

@@ -1,7 +1,7 @@
 -- Minutes of the hour in which a limit of a volume was exceeded.
 select
   v.hour as time,
-  v.minutes_throttled::double precision as "Minutes throttled"
+  v.minutes_throttled::double precision as minutes_throttled
 from metrics.volume_hourly as v
 where
   v.volume_id = :volume

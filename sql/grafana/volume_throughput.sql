@@ -1,10 +1,10 @@
 -- Throughput of a volume with its limits, in bytes per second.
 select
   v.hour as time,
-  v.bytes_per_second_mean as "Throughput (mean)",
-  v.bytes_per_second_p99 as "Throughput (p99)",
-  v.baseline_bytes_per_second as "Baseline throughput",
-  v.burst_bytes_per_second as "Burst throughput"
+  v.bytes_per_second_mean,
+  v.bytes_per_second_p99,
+  v.baseline_bytes_per_second,
+  v.burst_bytes_per_second
 from metrics.volume_hourly as v
 where
   v.volume_id = :volume

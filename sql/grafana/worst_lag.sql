@@ -8,4 +8,5 @@ select
   l.worst_topic,
   l.members
 from public.consumer_lag as l
+order by l.lag_seconds_max desc nulls last, l.lag_records desc nulls last, l.cluster asc, l.group_id asc
 limit 20

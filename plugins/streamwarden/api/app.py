@@ -48,7 +48,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         503: "The warehouse does not respond.",
     }.items()
 }
-UNKNOWN = {404: ERRORS[404]}
+UNKNOWN: dict[int | str, dict[str, Any]] = {404: ERRORS[404]}
 TITLES = {
     401: "Not logged in",
     403: "No permission",
@@ -98,9 +98,9 @@ async def _guard_headers(request: Request, call_next: Callable[[Request], Awaita
 
 
 @app.get("/openapi.json", include_in_schema=False)
-def openapi() -> dict[str, Any]:
+def openapi(request: Request) -> dict[str, Any]:
     """This API as OpenAPI."""
-    return app.openapi()
+    return {**app.openapi(), "servers": [{"url": str(request.scope.get("root_path", "")) or "/"}]}
 
 
 @app.get("/resources", response_model=Page[models.Resource], tags=["resources"])

@@ -24,12 +24,12 @@ def cursor_of(*position: Any) -> str:
 
 
 def position_of(cursor: str | None, kind: TypeAdapter[T]) -> T | None:
-    """The position of a cursor; None without one.
+    """The position of a cursor; None without one, or for an empty one.
 
     Raises:
         CursorError: it is not a cursor of this list.
     """
-    if cursor is None:
+    if not cursor:
         return None
     try:
         position = kind.validate_python(tuple(from_json(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))))

@@ -80,7 +80,7 @@ def incidents(filters: Row, limit: int, cursor: str | None) -> Listed:
     (ticket_id,) = position_of(cursor, _ID) or (None,)
     ticket_id = None if ticket_id is None else min(max(ticket_id, 0), _MAX_BIGINT - 1)
     with warehouse() as (connection, _):
-        rows = ask(connection, "api/incidents", **filters, ticket_id=ticket_id, only=None, most=limit + 1)
+        rows = ask(connection, "api/incidents", **filters, ticket_id=ticket_id, single_id=None, most=limit + 1)
     return _page(rows, limit, lambda row: (row["ticket_id"],))
 
 
@@ -91,7 +91,7 @@ def incident(fingerprint: str) -> Row:
         if not members:
             raise NotFound(f"{fingerprint[:12]}: this finding has no ticket, and therefore no incident.")
         nothing = dict.fromkeys(("state", "severity", "owner", "ticket_id"))
-        (found,) = ask(connection, "api/incidents", **nothing, only=members[0]["carrier"], most=1)
+        (found,) = ask(connection, "api/incidents", **nothing, single_id=members[0]["carrier"], most=1)
     return found | {"members": members}
 
 
@@ -99,8 +99,8 @@ def groups(cluster: str, limit: int, cursor: str | None) -> Listed:
     """Consumer groups of a cluster."""
     (group_id,) = position_of(cursor, _KEY) or (None,)
     with warehouse() as (connection, config):
-        rows = ask(connection, "api/groups", cluster=cluster, group_id=group_id, only=None, most=limit + 1)
-        if not rows and cursor is None and cluster not in {one.name for one in config.kafka}:
+        rows = ask(connection, "api/groups", cluster=cluster, group_id=group_id, single_id=None, most=limit + 1)
+        if not rows and not cursor and cluster not in {one.name for one in config.kafka}:
             raise NotFound(f"{cluster[:80]}: no such cluster; it is not under `kafka` and has no consumer groups.")
     return _page(rows, limit, lambda row: (row["group_id"],))
 
@@ -110,7 +110,7 @@ def group_lag(cluster: str, group_id: str, limit: int, cursor: str | None) -> Ro
     topic, partition = position_of(cursor, _PARTITION) or (None, None)
     partition = None if partition is None else min(max(partition, -1), 2**31 - 1)
     with warehouse() as (connection, _):
-        found = ask(connection, "api/groups", cluster=cluster, group_id=None, only=group_id, most=1)
+        found = ask(connection, "api/groups", cluster=cluster, group_id=None, single_id=group_id, most=1)
         if not found:
             raise NotFound(f"{group_id[:80]}: no such group in cluster {cluster[:80]} in the newest gathered hour.")
         spot = {"hour": found[0]["hour"], "cluster": cluster, "group_id": group_id}

@@ -139,7 +139,7 @@ def _subject(ticket: sa.RowMapping) -> dict[str, Any]:
     return {name: ticket[name] for name in ("detector", "resource_name", "resource", "owner")}
 
 
-def _links(config: Config, ticket: sa.RowMapping) -> dict[str, str]:
+def _links(config: Config, ticket: sa.RowMapping) -> dict[str, Any]:
     if ticket["detector"] == STORM:
         return {}
     return {

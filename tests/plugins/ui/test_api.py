@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,11 +14,14 @@ from urllib.parse import quote
 import pytest
 import schemathesis
 import sqlalchemy as sa
+import yaml
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, given, settings
 from prometheus_client.parser import text_string_to_metric_families
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
+from streamwarden.base.config.model import Prometheus
 from streamwarden.base.hours import HOUR, last_full_hour
+from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.sample_fleet import CLUSTER, GROUPS, TOPICS, run_hours
 
@@ -81,6 +85,7 @@ def test_resources_are_paged_and_filtered(api: TestClient) -> None:
     every = items(api, "/resources")
     assert [one["key"] for one in every] == sorted({one["key"] for one in every})
     assert items(api, "/resources", limit=3) == every
+    assert api.get("/resources?cursor=").json()["items"] == every, "an empty cursor is the first page"
     brokers = items(api, "/resources", kind="broker", cluster=CLUSTER)
     assert [one["key"] for one in brokers] == [f"broker:{CLUSTER}/{broker}" for broker in (1, 2, 3)]
     assert {one["key"].split(":")[0] for one in items(api, "/resources", owner="streaming")} >= {"volume", "instance"}
@@ -365,6 +370,22 @@ def test_the_metrics_are_those_of_the_warehouse(api: TestClient, place: SimpleNa
     assert sum(advice.values()) == sum(
         one["severity"] == "info" and not one["ticket"] for one in items(api, "/findings")
     )
+
+
+def test_the_documentation_lists_every_route_and_metric(api: TestClient, place: SimpleNamespace) -> None:
+    page = (PROJECT_ROOT / "docs" / "interfaces.md").read_text()
+    routes = {tuple(found) for found in re.findall(r"^\| `(GET|POST) ([^`]+)` \|", page, flags=re.MULTILINE)}
+    paths = api.get("/openapi.json").json()["paths"]
+    assert routes == {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    for method, path in routes - {("POST", "/findings/{fingerprint}/responses")}:
+        line = next(line for line in page.splitlines() if line.startswith(f"| `{method} {path}` |"))
+        parameters = {one["name"] for one in paths[path]["get"]["parameters"] if one["in"] == "query"}
+        assert set(re.findall(r"`(\w+)`", line.split("|")[3])) == parameters - {"limit", "cursor"}
+    text = metrics_client().get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
+    assert set(re.findall(r"^\| `(streamwarden_\w+)` \|", page, flags=re.MULTILINE)) == set(samples(text))
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)]
+    settings = next(block["prometheus"] for block in blocks if "prometheus" in block)
+    assert Prometheus.model_validate(settings).lag_series == Prometheus().lag_series
 
 
 def test_metrics_of_missing_data_are_not_healthy(place: SimpleNamespace) -> None:
