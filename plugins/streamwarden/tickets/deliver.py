@@ -83,8 +83,8 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
         delivery = deliver(engine, sink, config)
         total.done += delivery.done
         total.failed += delivery.failed
-        if (error := refresh(engine, sink, config)) is not None:
-            total.failed.append(error)
+        if (failure := refresh(engine, sink, config)) is not None:
+            total.failed.append(failure)
     if total.failed:
         raise StreamwardenError(f"tickets: {plan}; {total}. The next run delivers what is left.")
     return f"{plan}; {total}"
@@ -104,7 +104,9 @@ def deliver(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], d
 
 
 def refresh(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> str | None:
-    """Sends open tickets again to a tracker that would end them otherwise; those with pending changes are left out.
+    """Sends open tickets again to a tracker that would end them otherwise.
+
+    Left out are tickets with pending changes, muted ones, and those that another ticket represents.
 
     Returns:
         Why it failed, one line; None: it did not.
@@ -346,6 +348,7 @@ _OPEN = sa.text("""
     ) as e on true
     where
       i.tracker = :tracker and i.external_key is not null and t.state = 'open' and t.muted is null
+      and t.summary_ticket_id is null
       and not exists (
         select from tickets.change as c
         where

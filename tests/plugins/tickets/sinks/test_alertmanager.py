@@ -103,12 +103,26 @@ def test_open_tickets_are_sent_again_in_every_run(scenario: DeliveryScenario) ->
     assert all(
         one["annotations"]["runbook_url"].endswith("/streamwarden/detectors/ebs_volume_starving") for one in firing
     )
-    with scenario.engine.begin() as connection:
-        muted = sa.text("update tickets.ticket set muted = 'snoozed' where fingerprint = :f")
-        connection.execute(muted, {"f": fingerprint_of("vol-2")})
-    endpoint_of(team).alerts.clear()
-    refresh(scenario.engine, team.sink, config, lambda: team.clock.now)
-    assert [one["labels"]["finding"] for one in endpoint_of(team).firing()] == [fingerprint_of("vol-1")]
+    for change_of_ticket in (
+        "muted = 'snoozed'",
+        "muted = null, summary_ticket_id = (select t.ticket_id from tickets.ticket as t where t.fingerprint <> :f)",
+    ):
+        with scenario.engine.begin() as connection:
+            statement = sa.text(f"update tickets.ticket set {change_of_ticket} where fingerprint = :f")
+            connection.execute(statement, {"f": fingerprint_of("vol-2")})
+        endpoint_of(team).alerts.clear()
+        refresh(scenario.engine, team.sink, config, lambda: team.clock.now)
+        assert [one["labels"]["finding"] for one in endpoint_of(team).firing()] == [fingerprint_of("vol-1")]
+
+
+def test_an_unreachable_alertmanager_is_one_line_when_tickets_are_sent_again(scenario: DeliveryScenario) -> None:
+    team = Team("alertmanager")
+    config = Config(tickets=Tickets(trackers={"team": team.settings}))  # type: ignore[dict-item]
+    scenario.evaluate(0, {"vol-1": "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    deliver(scenario.engine, team.sink, config, lambda: team.clock.now)
+    failure = refresh(scenario.engine, team.through(*["no connection"] * 20), config, lambda: team.clock.now)
+    assert failure and "the tracker does not respond: connection refused" in failure and "\n" not in failure
 
 
 def test_the_probe_names_the_version_and_what_is_not_tested() -> None:
