@@ -109,7 +109,7 @@ class Tracker:
 
     def _alert(self, change: IssueDraft | Update, reference: str, *, is_firing: bool) -> _Alert:
         notification = change.notification
-        since = notification.since or notification.hour
+        since = min(notification.since or notification.hour, self._now())  # a start after the end is refused
         expires = self._now() + timedelta(hours=self._settings.expires_hours)
         times = {"startsAt": since.isoformat(), "endsAt": expires.isoformat()} if is_firing else self._ended(since)
         return {

@@ -44,7 +44,7 @@ class Alertmanager(Endpoint):
     def list(self, request: httpx.Request) -> Any:
         found = re.fullmatch(r'(\w+)="([^"\\]*)"', numbers(request, "filter")["filter"])
         if not found:
-            return 400, "bad matcher format"
+            return 400, json.dumps("bad matcher format")
         firing = [one for one in self.alerts.values() if one["endsAt"] > self.clock.now]
         return 200, [
             one | {name: one[name].isoformat() for name in ("startsAt", "endsAt")} | {"status": {"state": "active"}}
@@ -66,7 +66,7 @@ class Alertmanager(Endpoint):
             starts = starts or self.clock.now
             ends = ends or self.clock.now + RESOLVE_TIMEOUT
             if ends < starts or not labels:
-                return 400, "start time must be before end time"
+                return 400, json.dumps("start time must be before end time")
             self._merge(labels, alert, starts, ends)
         return 200, None
 

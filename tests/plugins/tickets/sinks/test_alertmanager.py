@@ -69,6 +69,14 @@ def test_a_changed_severity_or_owner_resolves_the_former_alert() -> None:
     assert endpoint_of(team).firing() == [], "the alert with the former owner is resolved too"
 
 
+def test_a_start_in_the_future_is_posted_as_now() -> None:
+    team = Team("alertmanager")
+    draft = issue_draft()
+    future = replace(draft.notification, since=team.clock.now + timedelta(days=3))
+    team.sink.create(replace(draft, notification=future))
+    assert [one["startsAt"] for one in endpoint_of(team).firing()] == [team.clock.now]
+
+
 def test_a_muted_ticket_does_not_fire() -> None:
     team = Team("alertmanager")
     issue = team.sink.create(issue_draft())
