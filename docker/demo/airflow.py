@@ -117,6 +117,9 @@ class Airflow:
         return [
             f"Streamwarden in Airflow: {self.url}/plugin/streamwarden (user admin, password {self.password('admin')})",
             f"the hour's run:          {self.url}/dags/hourly",
+            f"REST API:                {self.url}/streamwarden/api/v1/findings (docs/interfaces.md: token and routes)",
+            f"Prometheus metrics:      {self.url}/streamwarden/metrics (off until `prometheus.token` is set)",
+            "Grafana dashboards:      docker/grafana/dashboards/*.json",
         ]
 
     def password(self, user: str) -> str:

@@ -36,7 +36,7 @@ create index ticket_by_fingerprint on tickets.ticket (fingerprint, ticket_id);
 create index ticket_by_summary on tickets.ticket (summary_ticket_id) where summary_ticket_id is not null;
 create unique index ticket_one_open on tickets.ticket (fingerprint) where state = 'open';
 
--- Responses of people to findings: from a page, the command line, or a tracker.
+-- Responses of people to findings: from a page, the command line, the API, or a tracker.
 create table tickets.response (
   response_id bigint generated always as identity primary key,  -- Response id
   fingerprint text not null,  -- Finding
@@ -44,7 +44,7 @@ create table tickets.response (
   ticket_id bigint references tickets.ticket,  -- Ticket at that time; null: it had none
   verb text not null check (verb in ('acknowledge', 'snooze', 'wont_fix', 'unmute', 'close', 'false_positive', 'comment', 'split', 'link')),  -- Response
   who text not null,  -- Who responded; trackers do not report it
-  place text not null,  -- Where: page, command line, or the tracker's name in the config
+  place text not null,  -- Where: the page, the command line, the API, or the tracker's name in the config
   words text,  -- Reason or comment
   until timestamptz,  -- End of a snooze (UTC)
   other text,  -- Fingerprint of the finding that it was linked to

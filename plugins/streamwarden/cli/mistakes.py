@@ -45,6 +45,7 @@ def mistakes(config: Config, subjects: frozenset[str], now: datetime | None = No
     yield from _kafka(config)
     yield from _jmx(config)
     yield from _trackers(config)
+    yield from _secrets(("prometheus",), vars(config.prometheus))
     for number, route in enumerate(config.tickets.routes):
         if route.subject and route.subject not in subjects:
             there = ", ".join(sorted(subjects))
@@ -192,7 +193,7 @@ def _login(where: Where, values: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def _secrets(where: Where, values: Mapping[str, Any]) -> Iterator[Mistake]:
-    for key in ("user", "password", "api_token"):
+    for key in ("user", "password", "api_token", "token"):
         value = values.get(key)
         if isinstance(value, str) and (value != value.strip() or not value.isascii() or not value.isprintable()):
             why = (

@@ -46,6 +46,16 @@ class Resource:
         return resource_key(self.kind, *self.columns.values())
 
 
+def cluster_of(key: str) -> str | None:
+    """The Kafka cluster in the key of a resource; None for AWS resources.
+
+    >>> cluster_of("broker:orders-prod/3")
+    'orders-prod'
+    """
+    kind, _, parts = key.partition(":")
+    return parts.split("/")[0] if KINDS.get(kind, ("",))[0] == "cluster" else None
+
+
 def owner_entry(key: str) -> str:
     """The line of the config, under `owners:`, that sets an owner for the resource with this key.
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -25,6 +26,7 @@ from streamwarden.tickets.reconcile import reconcile
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks import open_sink
 from streamwarden.tickets.sinks.contract import (
+    Forgetful,
     Issue,
     IssueDraft,
     IssueGone,
@@ -81,6 +83,8 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
         delivery = deliver(engine, sink, config)
         total.done += delivery.done
         total.failed += delivery.failed
+        if (failure := refresh(engine, sink, config)) is not None:
+            total.failed.append(failure)
     if total.failed:
         raise StreamwardenError(f"tickets: {plan}; {total}. The next run delivers what is left.")
     return f"{plan}; {total}"
@@ -97,6 +101,53 @@ def deliver(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], d
         finally:
             lock.execute(sa.text("select pg_advisory_unlock(7064)"))
     return run.delivery
+
+
+def refresh(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> str | None:
+    """Sends open tickets again to a tracker that would end them otherwise.
+
+    Left out are tickets with pending changes, muted ones, and those that another ticket represents.
+
+    Returns:
+        Why it failed, one line; None: it did not.
+    """
+    if not isinstance(sink, Forgetful):
+        return None
+    with engine.connect() as connection:
+        rows = connection.execute(_OPEN, {"tracker": sink.name}).mappings().all()
+    try:
+        sink.refresh([_as_it_is(row, config, clock()) for row in rows])
+    except StreamwardenError as error:
+        return f"{sink.name}: {error}"
+    return None
+
+
+def _as_it_is(row: sa.RowMapping, config: Config, now: datetime) -> Update:
+    """A ticket with its newest firing evaluation, if it has one."""
+    finding = Finding.from_row(row["evaluation"]) if row["evaluation"] else None
+    hour = row["hour"] or row["last_firing_hour"]
+    notification = Notification(
+        note="", hour=hour, finding=finding, since=row["opened_hour"], until=max(hour, min(hour + HOUR, now)),
+        **_links(config, row),
+    )  # fmt: skip
+    marker = f"{row['fingerprint'][:32]}.{hour:%Y%m%dT%H}.refresh"
+    return Update(
+        row["external_key"], row["fingerprint"], marker, "comment", row["shown_title"], row["shown_severity"],
+        notification, **_subject(row),
+    )  # fmt: skip
+
+
+def _subject(ticket: sa.RowMapping) -> dict[str, Any]:
+    return {name: ticket[name] for name in ("detector", "resource_name", "resource", "owner")}
+
+
+def _links(config: Config, ticket: sa.RowMapping) -> dict[str, Any]:
+    if ticket["detector"] == STORM:
+        return {}
+    return {
+        "url": render.finding_url(config, ticket["fingerprint"]),
+        "runbook_url": render.runbook_url(config, ticket["detector"]),
+    }
 
 
 @dataclass
@@ -161,6 +212,7 @@ class _Run:
         issue_draft = IssueDraft(
             fingerprint=ticket["fingerprint"], detector=ticket["detector"], resource_name=ticket["resource_name"],
             title=ticket["shown_title"], severity=ticket["shown_severity"], notification=notification, plot_png=plot,
+            resource=ticket["resource"], owner=ticket["owner"],
         )  # fmt: skip
         self._before_sending(ticket)
         return self.sink.create(issue_draft)
@@ -187,6 +239,8 @@ class _Run:
             is_wont_fix=ticket["close_reason"] == "wont_fix",
             is_open=ticket["state"] == "open",
             answer=change["response"],
+            is_muted=ticket["muted"] is not None,
+            **_subject(ticket),
         )
         try:
             if ticket["unsure_at"] is not None and self.sink.has(update):
@@ -232,7 +286,7 @@ class _Run:
             finding=finding,
             since=finding.since or since if finding else None,
             until=max(change["hour"], min(change["hour"] + HOUR, self.clock())),
-            url=render.finding_url(self.config, ticket["fingerprint"]) if ticket["detector"] != STORM else "",
+            **_links(self.config, ticket),
             related=related,
             follows=tuple(incident.get("follows", ())),
             refused=tuple(incident.get("refused", ())),
@@ -281,6 +335,27 @@ _ATTEMPT = sa.text("""
 _KNOWN = sa.text(
     "select 1 from tickets.issue where tracker = :tracker and external_key = :key and ticket_id <> :id limit 1"
 )
+_OPEN = sa.text("""
+    select
+      t.*, coalesce(t.issue_title, t.title) as shown_title, coalesce(t.issue_severity, t.severity) as shown_severity,
+      i.external_key, e.hour, to_jsonb(e) as evaluation
+    from tickets.issue as i
+    inner join tickets.ticket as t on i.ticket_id = t.ticket_id
+    left join lateral (
+      select v.* from detect.evaluation as v
+      where v.fingerprint = t.fingerprint and v.status = 'firing' and v.hour >= t.opened_hour
+      order by v.hour desc limit 1
+    ) as e on true
+    where
+      i.tracker = :tracker and i.external_key is not null and t.state = 'open' and t.muted is null
+      and t.summary_ticket_id is null
+      and not exists (
+        select from tickets.change as c
+        where
+          c.ticket_id = i.ticket_id and c.change_id > i.delivered_change_id
+          and coalesce(c.tracker, i.tracker) = i.tracker
+      )
+    order by t.ticket_id""")
 _RELATED = sa.text("""
     select fingerprint, title, state, external_url, relation
     from tickets.related(:id) as r

@@ -41,6 +41,11 @@ def finding_url(config: Config, fingerprint: str) -> str:
     return f"{config.ui_url.rstrip('/')}/streamwarden/findings/{fingerprint}"
 
 
+def runbook_url(config: Config, detector: str) -> str:
+    """The page of a detector in the Airflow UI, with its runbook."""
+    return f"{config.ui_url.rstrip('/')}/streamwarden/detectors/{detector}"
+
+
 def closing(detector: Detector, resource_name: str, hour: datetime, reason: str, ok_message: str | None) -> str:
     """Note of a ticket that is closed.
 

@@ -18,7 +18,7 @@ from streamwarden.tickets.plan import RECONCILING, STORM, Action, Answered, Tick
 
 Verb = Literal["acknowledge", "snooze", "wont_fix", "unmute", "close", "false_positive", "comment", "split", "link"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
-PAGE, COMMAND_LINE = "the page", "the command line"
+PAGE, COMMAND_LINE, API = "the page", "the command line", "the API"
 MAX_CHARACTERS = 2000
 _WITH_REASON = ("false_positive", "comment", "split", "link")
 _WITHOUT_TICKET = ("false_positive", "comment")
@@ -35,7 +35,7 @@ class Response:
     verb: Verb
     who: str
     place: str
-    """PAGE, COMMAND_LINE, or the tracker's name in the config."""
+    """PAGE, COMMAND_LINE, API, or the tracker's name in the config."""
     words: str = ""
     until: datetime | None = None
     """End of a snooze."""
@@ -44,8 +44,8 @@ class Response:
 
     @property
     def tracker(self) -> str | None:
-        """The tracker in which the person responded; None: on a page or by the command line."""
-        return None if self.place in (PAGE, COMMAND_LINE) else self.place
+        """The tracker in which the person responded; None: on a page, by the command line, or by the API."""
+        return None if self.place in (PAGE, COMMAND_LINE, API) else self.place
 
     @property
     def author(self) -> str:

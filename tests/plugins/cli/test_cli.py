@@ -187,6 +187,8 @@ AWS = "account: '111122223333', regions: [us-east-1]"
             'tickets: {trackers: {a: {kind: github, repository: a/b, password: "t\\n"}}}',
             "tickets.trackers.a.password: contains a line break",
         ),
+        ('prometheus: {token: "0123456789abcdef\\n"}', "prometheus.token: contains a line break"),
+        ("prometheus: {token: short}", "prometheus.token: "),
         (
             "tickets: {trackers: {a: {kind: pagerduty, password: p, api_token: t, user: bot}}}",
             "tickets.trackers.a.user: must be the mail address of a PagerDuty user",

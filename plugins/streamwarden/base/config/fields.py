@@ -36,7 +36,7 @@ def holds_no_password(url: str) -> str:
     return url
 
 
-def _is_encrypted_or_here(url: str) -> str:
+def is_encrypted_or_here(url: str) -> str:
     """Requires HTTPS, because every request carries credentials."""
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
@@ -118,7 +118,7 @@ JobPattern = Annotated[Name, AfterValidator(_names_the_job)]
 Wanted = Annotated[str, AfterValidator(_compiles_if_pattern)]
 """A value, or a regular expression if it begins with ^."""
 WebAddress = Annotated[str, AfterValidator(begins_with("http", "https")), AfterValidator(holds_no_password)]
-SafeAddress = Annotated[WebAddress, AfterValidator(_is_encrypted_or_here)]
+SafeAddress = Annotated[WebAddress, AfterValidator(is_encrypted_or_here)]
 
 
 class Section(BaseModel):

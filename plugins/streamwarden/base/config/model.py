@@ -388,6 +388,28 @@ class Reports(Section):
     mail_from: MailSender = Field("streamwarden@localhost", description="Sender.")
 
 
+class Prometheus(Section):
+    """The page `/streamwarden/metrics` for a Prometheus server. Without a token, it is off."""
+
+    token: str | None = Field(
+        None, min_length=16, repr=False, description="Bearer token that the server sends, as `${NAME}`."
+    )
+    connection: Name | None = Field(None, description="Airflow connection that has it as password instead of `token`.")
+    lag_series: int = Field(
+        1000,
+        ge=0,
+        le=50_000,
+        description="Maximum number of pairs of group and topic with lag series; those that are furthest behind are"
+        " exposed.",
+    )
+
+    @model_validator(mode="after")
+    def _has_one_token(self) -> Prometheus:
+        if self.token and self.connection:
+            raise ValueError("needs `token` or `connection`, and not both")
+        return self
+
+
 class DetectorException(Section):
     """Resources for which a detector has other parameters, or is off."""
 
@@ -502,6 +524,9 @@ class Config(Section):
     jobs: Jobs = Field(default_factory=lambda: Jobs(), description="Samza jobs.")
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="Tickets and trackers.")
     reports: Reports = Field(default_factory=lambda: Reports(), description="Scheduled reports.")
+    prometheus: Prometheus = Field(
+        default_factory=lambda: Prometheus(), description="The page for a Prometheus server."
+    )
     ebs_prices: Path = Field(
         Path("sql/prices/ebs.csv"),
         description="CSV file of EBS prices by region, relative to the project; read again in every run.",

@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from streamwarden.base.config.fields import MailAddress, Name, SafeAddress, Section, Severity, is_loopback
+from streamwarden.base.config.fields import (
+    MailAddress,
+    Name,
+    SafeAddress,
+    Section,
+    Severity,
+    WebAddress,
+    is_encrypted_or_here,
+    is_loopback,
+)
+
+_OUR_LABELS = ("alertname", "severity", "owner", "cluster", "resource", "finding")
+
+
+def _is_no_label_of_ours(name: str) -> str:
+    if name in _OUR_LABELS:
+        raise ValueError(f"label '{name}' is set by Streamwarden; choose another name")
+    return name
+
 
 Label = Annotated[str, Field(pattern=r"^\S{1,255}$")]
+LabelName = Annotated[str, Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_]{0,99}$"), AfterValidator(_is_no_label_of_ours)]
 TrackerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 
 
@@ -160,6 +179,35 @@ class Webhook(Credentials):
     )
 
 
+class Alertmanager(Credentials):
+    """A Prometheus Alertmanager. `user` and `password` if it requires them (HTTP basic), or `password` alone as a
+    bearer token."""
+
+    kind: Literal["alertmanager"] = Field("alertmanager", description="`alertmanager`")
+    url: WebAddress = Field(description="Address with its route prefix, e.g. http://alertmanager:9093")
+    labels: dict[LabelName, Name] = Field(
+        default_factory=dict, description="Further labels of all alerts, for your routes, e.g. `{team: streaming}`."
+    )
+    expires_hours: int = Field(
+        12,
+        ge=2,
+        le=168,
+        description="Hours after which Alertmanager resolves an alert that is not sent again; each run sends those of"
+        " open tickets.",
+    )
+
+    @model_validator(mode="after")
+    def _has_one_source_of_credentials(self) -> Any:
+        """Both may be missing: Alertmanager requires no credentials unless it is configured to."""
+        if self.password and self.connection:
+            raise ValueError("needs `password` or `connection`, and not both")
+        if self.user and not (self.password or self.connection):
+            raise ValueError("`user` needs `password` (as ${NAME}); set both, or none")
+        if self.password or self.connection:
+            is_encrypted_or_here(self.url)
+        return self
+
+
 class Gitlab(Answers):
     """Issues of a GitLab project. `password` is the token."""
 
@@ -204,6 +252,6 @@ class Mail(Credentials):
 
 
 Tracker = Annotated[
-    Console | Roundup | Github | Jira | PagerDuty | Slack | Webhook | Gitlab | ServiceNow | Mail,
+    Alertmanager | Console | Roundup | Github | Jira | PagerDuty | Slack | Webhook | Gitlab | ServiceNow | Mail,
     Field(discriminator="kind"),
 ]

@@ -6,9 +6,10 @@ response. It queries the tracker (`find`, `has`) before it sends them again, aft
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors.finding import Finding
@@ -67,6 +68,8 @@ class Notification:
     """Until when that is known (UTC): the end of the hour, or the present where the hour is not over."""
     url: str = ""
     """Its page: chart, history, detector, SQL."""
+    runbook_url: str = ""
+    """The page of its detector, with the runbook."""
     related: tuple[Related, ...] = ()
     follows: tuple[str, ...] = ()
     """Downstream effects of the finding, a line each."""
@@ -89,6 +92,9 @@ class IssueDraft:
     severity: str
     notification: Notification
     plot_png: bytes | None = None
+    resource: str | None = None
+    """Key of the resource."""
+    owner: str | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,21 @@ class Update:
     """Whether the ticket is open now."""
     answer: Literal["acknowledged", "snoozed"] | None = None
     """A response that people gave elsewhere; set as the tracker's own state where it has one."""
+    is_muted: bool = False
+    """Whether people have muted it: snoozed, or won't fix."""
+    detector: str = ""
+    resource_name: str = ""
+    resource: str | None = None
+    """Key of the resource."""
+    owner: str | None = None
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """A sink of a tracker that ends what is not sent again: `refresh` sends the open tickets in every run."""
+
+    def refresh(self, updates: Sequence[Update]) -> None:
+        """Sends open tickets again as they are; raises as `Sink.create`."""
 
 
 class Sink(Protocol):

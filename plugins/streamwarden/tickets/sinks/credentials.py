@@ -16,7 +16,7 @@ def login(name: str, settings: Credentials) -> tuple[str, str]:
     """
     if settings.connection is None:
         return settings.user or "", settings.password or ""
-    connection = _connection(name, settings.connection)
+    connection = airflow_connection(f"tickets.trackers.{name}", settings.connection)
     if not connection.password:
         raise StreamwardenError(
             f"tickets.trackers.{name}.connection: the Airflow connection '{settings.connection}' has no password."
@@ -24,18 +24,23 @@ def login(name: str, settings: Credentials) -> tuple[str, str]:
     return connection.login or settings.user or "", connection.password
 
 
-def _connection(name: str, connection_id: str) -> Any:
+def airflow_connection(section: str, connection_id: str) -> Any:
+    """An Airflow connection that a section of the config names.
+
+    Raises:
+        StreamwardenError: Airflow is not installed, or has no such connection.
+    """
     try:
         from airflow.sdk import Connection  # takes seconds, so only if a connection is configured
     except ImportError:
         raise StreamwardenError(
-            f"tickets.trackers.{name}.connection: there is no Airflow here, so no connection '{connection_id}': install"
+            f"{section}.connection: there is no Airflow here, so no connection '{connection_id}': install"
             " `streamwarden[airflow]`, or give `user` and `password` (as ${NAME}) in its place."
         ) from None
     try:
         return Connection.get(connection_id)
     except Exception as error:  # Airflow's own, or its database's
         raise StreamwardenError(
-            f"tickets.trackers.{name}.connection: Airflow has no connection '{connection_id}'"
+            f"{section}.connection: Airflow has no connection '{connection_id}'"
             f" ({type(error).__name__}); make one with `airflow connections add`."
         ) from None

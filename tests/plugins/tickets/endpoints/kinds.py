@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 import httpx
+from streamwarden.base.config.trackers import Alertmanager as AlertmanagerSettings
 from streamwarden.base.config.trackers import Credentials
 from streamwarden.base.config.trackers import Github as GithubSettings
 from streamwarden.base.config.trackers import Gitlab as GitlabSettings
@@ -18,7 +19,17 @@ from streamwarden.tickets.sinks.contract import Sink
 from streamwarden.tickets.sinks.http import Network
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
-from tests.plugins.tickets.endpoints import github, gitlab, jira, mail, pagerduty, servicenow, slack, webhook
+from tests.plugins.tickets.endpoints import (
+    alertmanager,
+    github,
+    gitlab,
+    jira,
+    mail,
+    pagerduty,
+    servicenow,
+    slack,
+    webhook,
+)
 from tests.plugins.tickets.endpoints.endpoint import Clock, Endpoint, InMemory
 
 SITE = "https://acme.atlassian.net"
@@ -46,6 +57,10 @@ KINDS: dict[str, tuple[type[Endpoint], Credentials]] = {
     "webhook": (
         webhook.Webhook,
         WebhookSettings(url="https://hooks.acme.example/hooks/streamwarden", password=webhook.SECRET),
+    ),
+    "alertmanager": (
+        alertmanager.Alertmanager,
+        AlertmanagerSettings(url="https://alertmanager.acme.example", password=alertmanager.TOKEN),
     ),
     "pagerduty_events": (pagerduty.EventsOnly, PagerDutySettings(password=pagerduty.ROUTING_KEY)),
 }

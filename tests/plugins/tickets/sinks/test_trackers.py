@@ -51,12 +51,15 @@ def issue_draft(
     title: str = "Disk is slow: vol-1", text: Notification | None = None, fingerprint: str = FINGERPRINT
 ) -> IssueDraft:
     return IssueDraft(
-        fingerprint, "rule", "vol-1", title, "critical", text or notification(found=finding()), b"\x89PNG\r\n"
-    )
+        fingerprint, "rule", "vol-1", title, "critical", text or notification(found=finding()), b"\x89PNG\r\n",
+        "volume:1/r/vol-1", "storage",
+    )  # fmt: skip
 
 
 def change(key: str, action: str, note: str, marker: str = "m1", **more: Any) -> Update:
-    return Update(key, FINGERPRINT, f"{FINGERPRINT[:32]}.{marker}", action, "T", "warning", notification(note), **more)  # type: ignore[arg-type]
+    subject = {"detector": "rule", "resource_name": "vol-1", "resource": "volume:1/r/vol-1", "owner": "storage"}
+    values: dict[str, Any] = {"title": "T", "severity": "warning", "action": action, **subject, **more}
+    return Update(key, FINGERPRINT, f"{FINGERPRINT[:32]}.{marker}", notification=notification(note), **values)
 
 
 class Team:

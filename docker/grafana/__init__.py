@@ -1,0 +1,1 @@
+"""Grafana: dashboards as code, their JSON, and what provisions them."""

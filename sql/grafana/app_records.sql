@@ -1,0 +1,10 @@
+-- Records processed per second, by each process of an application.
+select
+  a.hour as time,
+  a.endpoint as metric,
+  a.records_processed / nullif(a.covered_seconds, 0) as value
+from metrics.jvm_app_hourly as a
+where
+  a.cluster = :cluster and a.app = :application
+  and a.hour >= cast(:start as timestamptz) and a.hour < cast(:finish as timestamptz)
+order by a.hour, a.endpoint
