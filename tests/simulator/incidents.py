@@ -292,17 +292,28 @@ class World:
         self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="stuck")
 
     def memory(self, cluster: Cluster, incident: str) -> None:
-        app, since = self.app(cluster), self.dice.randint(1, 2)
+        """Memory or heap runs out: threads or processes end, restart, and their group is late meanwhile."""
+        dice, app, since = self.dice, self.app(cluster), self.dice.randint(1, 2)
+        application, process = f"application:{cluster.name}/{app}", f"process:{cluster.name}/jmx-{app}"
+        reason = dice.choice(["host_memory_full", "over_budget", "overcommitted", "heap_full", "gc_overhead"])
+        is_heap_full = reason in ("overcommitted", "heap_full", "gc_overhead")
+        if dice.random() < 0.3:  # it grew before: that is the root
+            self.add("app_memory_growing", process, "heap_growth" if is_heap_full else "memory_growth", -3, incident,
+                     is_root=True)  # fmt: skip
+        is_root = not any(s.incident == incident for s in self.symptoms)
         self.add(
-            "app_memory_heavy",
-            f"application:{cluster.name}/{app}",
-            "host_memory_full",
-            since - 1,
-            incident,
-            is_root=True,
+            "app_memory_heavy", application, reason, since - 1, incident, is_root=is_root, is_heap_full=is_heap_full
         )
-        self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "application_down", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="no_members")
+        if dice.random() < 0.8:
+            ended = dice.choice(["error", "none_alive", "closed", "some_dead"]) if is_heap_full else "application_down"
+            self.add("stream_threads_dead", process, ended, since, incident)
+        if dice.random() < 0.7:  # known after three short runs; the first of them ended before the group was late
+            first = _at(since - 1) + timedelta(minutes=dice.randint(5, 55))
+            self.add(
+                "app_crash_looping", process, "restarting", since + 2, incident, restarting_since=first.isoformat()
+            )
+        late = dice.choice(["stuck", "falling_behind"]) if is_heap_full else "no_members"
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason=late)
 
     def app(self, cluster: Cluster) -> str:
         return self.dice.choice([app for app in cluster.apps if app not in cluster.busy])

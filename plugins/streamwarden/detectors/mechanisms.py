@@ -40,6 +40,7 @@ class Mechanism:
     least_share: float = 0.8
     within_hours: float = 2
     amount: Literal["reads"] | None = None
+    if_metric: str | None = None
     contributes: bool = False
     alone: bool = False
 

@@ -6,9 +6,10 @@ select
   least_share,
   within_hours,
   amount,
+  if_metric,
   contributes,
   alone
 from jsonb_to_recordset(cast(:mechanisms as jsonb)) as (
   mechanism text, path text[], parts text, least_share double precision, within_hours double precision,
-  amount text, contributes boolean, alone boolean
+  amount text, if_metric text, contributes boolean, alone boolean
 )

@@ -58,9 +58,13 @@ verdicts:
   not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its start time."}
 causes:
   dead_threads_stop_group: [crash_loop, restarting]
+  restarts_stop_application: [crash_loop, restarting]
   restarts_rebalance_group: [crash_loop, restarting]
 caused_by:
   memory_stops_threads: [crash_loop, restarting]
+  full_heap_ends_threads: [crash_loop, restarting]
+  growth_stops_process: [crash_loop, restarting]
+  dead_threads_restart_process: [crash_loop, restarting]
   schema_drift_stops_threads: [crash_loop, restarting]
 open_after_hours: 1
 clear_after_hours: 6
@@ -145,6 +149,7 @@ process as (
     count(*) filter (where process_started_at > :hour - interval '23 hours') as starts,
     count(*) filter (where is_short) as short_runs,
     min(run_seconds) as shortest_run_seconds,
+    min(process_started_at) filter (where is_short) as first_short_at,
     max(run_seconds) filter (where is_short) - min(run_seconds) <= :regular_seconds as is_regular,
     (array_agg(heap_ratio order by process_started_at desc) filter (where is_short))[1] as last_heap_ratio,
     (array_agg(memory_ratio order by process_started_at desc) filter (where is_short))[1] as last_memory_ratio,
@@ -163,6 +168,7 @@ hour_starts as (
     cluster,
     endpoint,
     count(*) as starts,
+    min(started_at) as first_started_at,
     max(interval_seconds) - min(interval_seconds) <= :loop_regular_seconds as is_regular
   from (
     select
@@ -207,6 +213,8 @@ select
   p.last_memory_ratio,
   a.process_started_at,
   coalesce(p.known_hours, 0) as known_hours,
+  case when n.starts >= :loop_starts or p.short_runs >= :lives then least(p.first_short_at, n.first_started_at) end
+    as restarting_since,
   p.ended_runs
 from metrics.jvm_app_hourly as a
 left join process as p using (cluster, endpoint)
