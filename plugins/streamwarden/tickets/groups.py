@@ -1,8 +1,8 @@
 """Groups open findings into incidents: by accepted causes, by manual links, and by the incident that they were in.
 
 A finding joins the incident of its accepted cause. It stays in its incident while an open finding there is a possible
-cause, while data is missing that could rule the cause out, and for two
-hours after its cause is resolved. Splits and links by people always hold.
+cause, while data is missing that could rule the cause out, for two hours
+after its cause is resolved, and without evidence of its own in the newest hour. Splits and links by people always hold.
 """
 
 from __future__ import annotations
@@ -149,6 +149,8 @@ def _near(ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence)
 
 def _stays(run: Run, ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence) -> bool:
     """Whether a ticket stays in its incident without a cause that is strong enough to be notified."""
+    if ticket["fingerprint"] not in run.present:
+        return True  # its evidence has ended, so it gets no issue of its own
     if carrier["root_ticket_id"] == ticket["ticket_id"]:
         return not is_live(carrier) or not evidence.is_complete(ticket["fingerprint"])
     cause = tickets.any(ticket["cause_ticket_id"])

@@ -4,6 +4,7 @@ The stored evaluations alone decide which tickets are open (episodes.py). A repe
 that newer hours decided: only the newest hour of a detector opens, reopens, or comments. Rules for one finding, which is a detector and a resource:
 
 - A ticket opens and closes after a number of hours with data. Missing data does neither.
+- Evidence that ended before the evaluated hour opens, reopens, and moves nothing.
 - A ticket that fires again soon is reopened; later, a new ticket names the old one.
 - Findings below the least severity open no ticket. Muted tickets stay muted unless the severity rises.
 - An open ticket gets a comment only when its reason, its severity, or its incident changes.
@@ -76,6 +77,11 @@ def reconcile(
 def _apply(run: Run, found: Sequence[OpenFinding]) -> None:
     tickets = _newest_tickets(run.connection, [finding.fingerprint for finding in found])
     run.firing = _newest_firing(run, found)
+    run.present = {
+        finding.fingerprint
+        for finding in found
+        if finding.is_current and (firing := run.firing.get(finding.fingerprint)) is not None and not firing.has_ended
+    }
     delivered = _delivered_reasons(run.connection, [t["ticket_id"] for t in tickets.values() if t["state"] == "open"])
     fresh: list[OpenFinding] = []
     for finding in found:
@@ -84,7 +90,7 @@ def _apply(run: Run, found: Sequence[OpenFinding]) -> None:
             if ticket is not None and ticket["state"] == "open":
                 _keep(run, finding, ticket, delivered)
             elif (
-                finding.is_current
+                finding.fingerprint in run.present
                 and _is_severe_enough(run, run.firing[finding.fingerprint])
                 and (ticket is None or not _is_held_back(run, finding, ticket))
             ):

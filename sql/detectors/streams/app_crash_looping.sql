@@ -51,6 +51,11 @@ verdicts:
     actions: *actions
     commands: *commands
   scheduled: {status: ok, message: "Process {{ name }} starts on a schedule: {{ starts }} regular starts within 24 h."}
+  recovered:
+    status: ok
+    message: >
+      Process {{ name }} no longer restarts: after {{ short_runs | counted("short run") }} within 24 h, the current one has
+      lasted since {{ process_started_at }}.
   steady: {status: ok, message: "Process {{ name }} is not in a crash loop: {{ starts | counted('start') }} within 24 h."}
   short_history:
     status: unknown
@@ -70,7 +75,7 @@ open_after_hours: 1
 clear_after_hours: 6
 description: |
   A process (one address) restarts repeatedly if at least `lives` of its runs within 24 hours ended within `life_seconds`,
-  measured from one observed start to the next. Runs of nearly equal length (within `regular_seconds`) are a schedule. A
+  measured from one observed start to the next, until a run lasts longer. Runs of nearly equal length (within `regular_seconds`) are a schedule. A
   process is in a crash loop if the samples of one hour show `loop_starts` starts at irregular intervals
   (`loop_regular_seconds`).
 runbook: |
@@ -150,6 +155,7 @@ process as (
     count(*) filter (where is_short) as short_runs,
     min(run_seconds) as shortest_run_seconds,
     min(process_started_at) filter (where is_short) as first_short_at,
+    max(next_started_at) filter (where is_short) as last_short_until,
     max(run_seconds) filter (where is_short) - min(run_seconds) <= :regular_seconds as is_regular,
     (array_agg(heap_ratio order by process_started_at desc) filter (where is_short))[1] as last_heap_ratio,
     (array_agg(memory_ratio order by process_started_at desc) filter (where is_short))[1] as last_memory_ratio,
@@ -169,6 +175,7 @@ hour_starts as (
     endpoint,
     count(*) as starts,
     min(started_at) as first_started_at,
+    max(started_at) as last_started_at,
     max(interval_seconds) - min(interval_seconds) <= :loop_regular_seconds as is_regular
   from (
     select
@@ -197,6 +204,8 @@ select
   case
     when n.starts >= :loop_starts and not n.is_regular then 'crash_loop'
     when p.short_runs >= :lives and p.is_regular then 'scheduled'
+    when p.short_runs >= :lives and a.process_started_at <= :hour + make_interval(secs => 3600 - :life_seconds)
+      then 'recovered'
     when p.short_runs >= :lives then 'restarting'
     when a.process_started_at is null then 'not_reported'
     when p.known_hours <= :lives then 'short_history'
@@ -215,6 +224,7 @@ select
   coalesce(p.known_hours, 0) as known_hours,
   case when n.starts >= :loop_starts or p.short_runs >= :lives then least(p.first_short_at, n.first_started_at) end
     as restarting_since,
+  coalesce(n.last_started_at, p.last_short_until) as evidence_until,
   p.ended_runs
 from metrics.jvm_app_hourly as a
 left join process as p using (cluster, endpoint)

@@ -240,6 +240,29 @@ def test_an_effect_that_outlives_its_cause_leaves_after_two_hours(tell: Telling)
     assert tell.states() == {"v1": ("alone", None, "closed"), "g1": ("alone", None, "open")}
 
 
+@pytest.mark.parametrize("after", ["ok", "unknown", "ended"])
+def test_an_effect_without_evidence_of_its_own_gets_no_issue_when_its_cause_is_resolved(
+    tell: Telling, after: str
+) -> None:
+    tie = {(g("g1"), V1): 0.9}
+    tell.go({"v1": "firing"}, {"g1": "firing"}, tie)
+    for _ in range(2):
+        tell.go({"v1": "ok"}, {"g1": "firing"}, tie)
+    for _ in range(5):
+        if after == "ended":
+            tell.story.judge(tell.hour + 1, {"g1": "firing"}, LAG, metrics={"evidence_until": hour(2).isoformat()})
+            tell.story.judge(tell.hour + 1, {"v1": "ok"})
+            tell.story.causes(tell.hour + 1, {})
+            tell.hour += 1
+            reconcile(tell.story.engine, tell.config, DETECTORS)
+            deliver(tell.story.engine, tell.sink, tell.config)
+        else:
+            tell.go({"v1": "ok"}, {"g1": after if tell.hour < 3 else "unknown"}, {})
+    assert tell.titles == ["ebs_volume_starving: v1"]
+    tell.go({"v1": "ok"}, {"g1": "firing"}, {})
+    assert tell.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"], "it goes on by itself"
+
+
 def test_between_strong_and_weak_nothing_changes_and_a_weak_tie_of_two_hours_parts_them(tell: Telling) -> None:
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.7})
     tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.4})

@@ -455,3 +455,28 @@ def test_people_decide_in_the_tracker(story: Story, run: Any, sink: MemorySink, 
     assert [(t["resource_name"], t["state"]) for t in story.tickets()] == list(
         zip(states, ("open", "open", "closed"), strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    ("until", "opens"),
+    [("2026-01-05T09:59:00+00:00", 0), ("2026-01-05T04:20:00Z", 0), ("2026-01-05T10:00:00+00:00", 1), (None, 1)],
+)
+def test_evidence_that_ended_before_the_evaluated_hour_opens_nothing(
+    story: Story, run: Any, until: str | None, opens: int
+) -> None:
+    story.judge(0, {"v1": "firing"}, metrics={"evidence_until": until})
+    assert run().opened == opens
+
+
+def test_evidence_that_ended_reopens_nothing_and_closes_nothing(story: Story, run: Any) -> None:
+    within, ended = {"evidence_until": hour(0).isoformat()}, {"evidence_until": hour(3).isoformat()}
+    for number, (status, metrics) in enumerate([("firing", within), ("firing", within), ("ok", {}), ("ok", {})]):
+        story.judge(number, {"v1": status}, metrics=metrics)
+        run()
+    assert story.actions() == ["create", "close"]
+    story.judge(4, {"v1": "firing"}, metrics=ended)
+    run()
+    assert story.actions() == ["create", "close"]
+    story.judge(5, {"v1": "firing"}, metrics={"evidence_until": hour(5).isoformat()})
+    run()
+    assert story.actions() == ["create", "close", "reopen"]
