@@ -99,22 +99,26 @@ class Cluster:
 
     def __init__(self, dice: random.Random, name: str) -> None:
         self.dice, self.name = dice, name
-        self.brokers = list(range(1, dice.randint(5, 10)))
+        is_small = dice.random() < 0.4
+        self.brokers = list(range(1, dice.randint(4, 5) if is_small else dice.randint(5, 10)))
         self.leaders: dict[Spot, int] = {}
         self.replicas: dict[Spot, list[int]] = {}
-        for topic in (f"t{n}" for n in range(dice.randint(8, 14))):
-            for partition in range(dice.choice([6, 12, 24])):
-                holders = dice.sample(self.brokers, 3)
+        for topic in (f"t{n}" for n in range(dice.randint(4, 7) if is_small else dice.randint(8, 14))):
+            one_leader = dice.sample(self.brokers, 3) if dice.random() < 0.15 else None  # small, or never balanced
+            for partition in range(dice.choice([1, 3, 6]) if one_leader else dice.choice([6, 8, 12, 24])):
+                holders = one_leader or dice.sample(self.brokers, 3)
                 self.replicas[topic, partition], self.leaders[topic, partition] = holders, holders[0]
         topics = sorted({topic for topic, _ in self.leaders})
         self.groups: dict[str, dict[Spot, str]] = {}
         """Group → its partitions, each with the machine of the member that owns it."""
         machines = [f"{name}-m{n}" for n in range(8)]
         self.machines = machines
-        for n in range(dice.randint(15, 30)):
+        for n in range(dice.randint(6, 10) if is_small else dice.randint(15, 30)):
             spots = [s for s in self.leaders if s[0] in dice.sample(topics, dice.randint(1, 2))]
             hosts = dice.sample(machines, dice.randint(1, 3))
             self.groups[f"g{n}"] = {spot: hosts[i % len(hosts)] for i, spot in enumerate(sorted(spots))}
+        self.rates = {name: dice.lognormvariate(4, 1.5) for name in self.groups}
+        """Group → records per second of each of its partitions; most groups read little."""
         self.apps = {f"app{n}": f"{name}-a{n}" for n in range(4)}
         for app, machine in self.apps.items():
             spots = [s for s in self.leaders if s[0] == dice.choice(topics)] or [next(iter(self.leaders))]
@@ -167,6 +171,7 @@ class Cluster:
         for name, spots in self.groups.items():
             for spot, machine in spots.items():
                 one = {"group_id": name, "topic": spot[0], "partition": spot[1], "host": f"/ip-{machine}"}
+                one["arriving_per_second"] = self.rates.get(name)
                 yield "metrics.consumer_partition_hourly", at | {"cluster": self.name} | one
         held: dict[tuple[str, int], Row] = defaultdict(lambda: {"bytes": {}, "lags": {}})
         for (topic, partition), holders in self.replicas.items():
@@ -226,10 +231,15 @@ class World:
         if dice.random() < 0.6:
             lost = follows if not cluster.tells_in_sync or dice.random() < 0.6 else leads
             self.lose(cluster, [one for one in lost if dice.random() < 0.95], since, incident)
-        spare = dice.uniform(0.05, 0.25)  # of the groups: what comes late is made up for at once
-        for name in sorted(cluster.groups):
+        reading = {
+            name: len(cluster.led(name, broker)) * cluster.rates.get(name, 100) for name in sorted(cluster.groups)
+        }
+        reads = sorted(records for records in reading.values() if records)
+        # What a slow broker still serves: groups that read less there are well, and a few that have much to spare.
+        served = reads[int(len(reads) * dice.choice([0, 0.2, 0.5, 0.7, 0.85]))] if reads else 0
+        for name in reading:
             led = cluster.led(name, broker)
-            if not led or name in cluster.busy or dice.random() < spare:
+            if not led or name in cluster.busy or reading[name] < served or dice.random() < 0.05:
                 continue
             late = [spot for spot in led if dice.random() < 0.95] or led
             own = [spot for spot in sorted(cluster.groups[name]) if spot not in led]
@@ -304,7 +314,7 @@ class World:
         self.add(
             "app_memory_heavy", application, reason, since - 1, incident, is_root=is_root, is_heap_full=is_heap_full
         )
-        if dice.random() < 0.8:
+        if is_heap_full or dice.random() < 0.8:
             ended = dice.choice(["error", "none_alive", "closed", "some_dead"]) if is_heap_full else "application_down"
             self.add("stream_threads_dead", process, ended, since, incident)
         if dice.random() < 0.7:  # known after three short runs; the first of them ended before the group was late
@@ -320,7 +330,8 @@ class World:
 
     def transaction(self, cluster: Cluster, incident: str) -> None:
         topic, since = self.dice.choice(sorted({topic for topic, _ in cluster.leaders})), self.dice.randint(0, 2)
-        spots = self.dice.sample([s for s in sorted(cluster.leaders) if s[0] == topic], 2)
+        spots = [s for s in sorted(cluster.leaders) if s[0] == topic]
+        spots = self.dice.sample(spots, min(2, len(spots)))
         resource = f"topic:{cluster.name}/{topic}"
         self.add("transaction_hanging", resource, "blocks_readers", since, incident, spots, is_root=True)
         for name in sorted(cluster.groups):

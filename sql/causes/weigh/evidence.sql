@@ -32,6 +32,8 @@ select
   l.late_elsewhere,
   n.affected_there,
   n.healthy_there,
+  n.healthy_weight,
+  n.peers_coincidence,
   n.affected_elsewhere,
   n.healthy_elsewhere,
   p.seen_hour < :hour as is_outdated,

@@ -146,6 +146,7 @@ caused_by:
   transaction_stops_consumers: [partition_stuck, stuck, falling_behind]
   reassignment_delays_consumers: [stuck, falling_behind, slow_recovery]
   dead_threads_stop_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
+  memory_stops_group: [no_members]
   garbage_collection_slows_group: [stuck, falling_behind, slow_recovery]
   external_calls_slow_group: [stuck, falling_behind, slow_recovery]
   rebalances_stop_group: [stuck, falling_behind, slow_recovery]

@@ -234,6 +234,7 @@ description: |
   already exceeds the limit, is ok if the possible maximum fits, and is not evaluated otherwise.
 causes:
   memory_stops_threads: [heap_oversized, over_budget, host_memory_full, heap_full, gc_overhead]
+  memory_stops_group: [heap_oversized, over_budget, host_memory_full, heap_full, gc_overhead]
   full_heap_ends_threads: [over_budget, overcommitted, over_budget_after_failure, heap_full, gc_overhead]
   garbage_collection_slows_group: [heap_full, gc_overhead]
   garbage_collection_delays_records: [heap_full, gc_overhead]
