@@ -130,6 +130,10 @@ class Cluster:
         """Partition → the brokers whose replicas are out of sync."""
         self.reads: dict[int, float] = defaultdict(lambda: 0.1)
         """Broker → share of reads in what its disk carries."""
+        self.hanging: set[Spot] = set()
+        """Partitions with a hanging transaction."""
+        self.waiting: set[tuple[str, Spot]] = set()
+        """Groups and the partitions where they have read everything before it."""
         self.busy: set[str] = set()
         """Groups that have a finding already."""
 
@@ -167,11 +171,13 @@ class Cluster:
             lacking = self.lacking.get(spot, set())
             one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": 3 - len(lacking)}
             missing = sorted(lacking) if self.tells_in_sync and lacking else None
+            one["last_stable_offset"] = 500 if spot in self.hanging else None
             yield "metrics.partition_hourly", at | {"cluster": self.name, "missing_brokers": missing} | one
         for name, spots in self.groups.items():
             for spot, machine in spots.items():
                 one = {"group_id": name, "topic": spot[0], "partition": spot[1], "host": f"/ip-{machine}"}
                 one["arriving_per_second"] = self.rates.get(name)
+                one["committed_offset"] = 500 if (name, spot) in self.waiting else 400
                 yield "metrics.consumer_partition_hourly", at | {"cluster": self.name} | one
         held: dict[tuple[str, int], Row] = defaultdict(lambda: {"bytes": {}, "lags": {}})
         for (topic, partition), holders in self.replicas.items():
@@ -333,10 +339,12 @@ class World:
         spots = [s for s in sorted(cluster.leaders) if s[0] == topic]
         spots = self.dice.sample(spots, min(2, len(spots)))
         resource = f"topic:{cluster.name}/{topic}"
+        cluster.hanging.update(spots)
         self.add("transaction_hanging", resource, "blocks_readers", since, incident, spots, is_root=True)
         for name in sorted(cluster.groups):
             held = [spot for spot in spots if spot in cluster.groups[name]]
             if held and name not in cluster.busy and self.dice.random() < 0.6:
+                cluster.waiting.update((name, spot) for spot in held)
                 self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason="partition_stuck")
 
     def machine(self, cluster: Cluster, incident: str) -> None:

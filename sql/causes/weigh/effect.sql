@@ -7,6 +7,7 @@ with effect_reason as (
 select
   r.mechanism,
   m.parts,
+  m.at_stable_offset,
   f.fingerprint,
   f.detector,
   f.resource,

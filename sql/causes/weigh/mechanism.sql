@@ -7,9 +7,10 @@ select
   within_hours,
   amount,
   if_metric,
+  at_stable_offset,
   contributes,
   alone
 from jsonb_to_recordset(cast(:mechanisms as jsonb)) as (
   mechanism text, path text[], parts text, least_share double precision, within_hours double precision,
-  amount text, if_metric text, contributes boolean, alone boolean
+  amount text, if_metric text, at_stable_offset boolean, contributes boolean, alone boolean
 )

@@ -143,7 +143,7 @@ caused_by:
   broker_delays_consumers: [stuck, falling_behind, slow_recovery]
   instance_delays_consumers: [stuck, falling_behind, slow_recovery]
   offline_partition_stops_consumers: [partition_stuck, stuck, falling_behind]
-  transaction_stops_consumers: [partition_stuck, stuck, falling_behind]
+  transaction_stops_consumers: [partition_stuck, stuck]
   reassignment_delays_consumers: [stuck, falling_behind, slow_recovery]
   dead_threads_stop_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
   memory_stops_group: [no_members]
