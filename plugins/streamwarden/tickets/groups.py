@@ -61,7 +61,9 @@ class Tickets:
 def read(run: Run, accepted: set[str]) -> Tickets:
     """Tickets as they are after the rules for single findings; `accepted`: fingerprints of causes."""
     rows = {row["ticket_id"]: dict(row) for row in run.connection.execute(_OPEN, {"storm": STORM}).mappings()}
-    named = {row[key] for row in rows.values() for key in ("summary_ticket_id", "cause_ticket_id")} - {None, *rows}
+    named = {
+        row[key] for row in rows.values() for key in ("summary_ticket_id", "cause_ticket_id", "previous_ticket_id")
+    } - {None, *rows}
     found = run.connection.execute(_NAMED, {"ids": list(named)}).mappings()
     muted = run.connection.execute(_MUTED, {"prints": list(accepted), "now": run.now}).mappings()
     return Tickets(
@@ -169,6 +171,8 @@ def _group(
         key=lambda ticket: (ticket["ticket_id"] in run.reopened, ticket["ticket_id"]),
     )
     root = _root(members, issues, {one: cause for one, cause in causes.items() if one in ids}, tickets)
+    if _is_new_incident(run, root, issues, tickets):
+        issues = []
     for ticket in members:
         cause = causes.get(ticket["ticket_id"])
         if cause is None and ticket is not root:  # it stays with what it followed from
@@ -178,6 +182,15 @@ def _group(
         ticket["new"] = {"cause_ticket_id": cause if ticket is not root else None, "role": role}
     place = None if issues else next(iter(_places(run, members, tickets, evidence)), None)
     return Group(members, root, issues, place)
+
+
+def _is_new_incident(run: Run, root: Ticket, issues: list[Ticket], tickets: Tickets) -> bool:
+    """Whether only findings that fire again had an issue, and they follow from a cause that was no part of it."""
+    reopened = {ticket["ticket_id"] for ticket in issues}
+    if not reopened or not reopened <= run.reopened or root["ticket_id"] in reopened:
+        return False
+    before = tickets.any(root["previous_ticket_id"])
+    return before is None or before["summary_ticket_id"] not in reopened
 
 
 def _root(

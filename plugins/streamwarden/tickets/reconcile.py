@@ -129,7 +129,26 @@ def _may_reopen(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
     assert finding.open_since is not None  # noqa: S101  the caller's condition
     window = timedelta(hours=run.config.tickets.reopen_within_hours)
     # A ticket within an incident has no issue of its own to reopen.
-    return ticket["summary_ticket_id"] is None and finding.open_since - ticket["closed_hour"] <= window
+    return (
+        ticket["summary_ticket_id"] is None
+        and finding.open_since - ticket["closed_hour"] <= window
+        and not _is_about_others(run, finding, ticket)
+    )
+
+
+def _is_about_others(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
+    """Whether a finding about a whole cluster affects nothing that it affected when its ticket was open.
+
+    A rogue consumer of another topic, say, has another cause and another owner.
+    """
+    firing = run.firing[finding.fingerprint].finding
+    if firing.resource.kind != "cluster" or not firing.affected:
+        return False
+    before = run.connection.execute(
+        sa.text("select affected from detect.evaluation where fingerprint = :fingerprint and hour = :hour"),
+        {"fingerprint": finding.fingerprint, "hour": ticket["last_firing_hour"]},
+    ).scalar()
+    return bool(before) and not any(part in before for part in firing.affected)
 
 
 def _keep(run: Run, finding: OpenFinding, ticket: sa.RowMapping, delivered: Mapping[int, set[str]]) -> None:
@@ -156,6 +175,8 @@ def _keep(run: Run, finding: OpenFinding, ticket: sa.RowMapping, delivered: Mapp
         run.was_severity[ticket["ticket_id"]] = ticket["severity"]
     if firing.finding.reason not in delivered.get(ticket["ticket_id"], ()):
         run.news[ticket["ticket_id"]] = "The reason changed:"
+    elif _is_about_others(run, finding, ticket):
+        run.news[ticket["ticket_id"]] = "The affected resources changed:"
 
 
 def _reopen(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> None:

@@ -337,6 +337,28 @@ def test_what_comes_back_within_the_window_reopens_its_issue(tell: Telling) -> N
     assert "The finding is firing again." in tell.told[1][1] and "title: g1" in tell.told[1][1]
 
 
+def test_a_reopened_finding_with_a_new_cause_is_a_new_incident(tell: Telling) -> None:
+    tell.go({}, {"g1": "firing"}, {})
+    for _ in range(2):
+        tell.go({}, {"g1": "ok"}, {})
+    assert [action for action, _ in tell.told] == ["close"]
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
+    assert tell.titles == ["consumer_group_lagging: g1", "ebs_volume_starving: v1"]
+    assert [action for action, _ in tell.told] == ["close"], "the issue of the earlier cause stays closed"
+    assert tell.states() == {"v1": ("root", None, "open"), "g1": ("follows", "v1", "open")}
+
+
+def test_a_reopened_finding_with_the_cause_of_its_incident_reopens_that(tell: Telling) -> None:
+    tell.go({}, {"g1": "firing"}, {})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
+    assert tell.states()["v1"] == ("root", "g1", "open"), "the cause joined the issue of its effect"
+    for _ in range(2):
+        tell.go({"v1": "ok"}, {"g1": "ok"}, {})
+    tell.go({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
+    assert tell.titles == ["consumer_group_lagging: g1"]
+    assert [action for action, _ in tell.told][-2:] == ["close", "reopen"]
+
+
 def test_hours_judged_in_another_order_end_in_the_same_incidents(story: Story, run: Any) -> None:
     tie = {(g("g1"), V1): 0.9}
     ends = []

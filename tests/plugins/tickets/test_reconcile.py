@@ -480,3 +480,29 @@ def test_evidence_that_ended_reopens_nothing_and_closes_nothing(story: Story, ru
     story.judge(5, {"v1": "firing"}, metrics={"evidence_until": hour(5).isoformat()})
     run()
     assert story.actions() == ["create", "close", "reopen"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "counts"),
+    [(["topic:c/clicks", "topic:c/orders"], (0, 1)), (["topic:c/bills"], (1, 0)), ([], (0, 1))],
+)
+def test_a_finding_about_a_cluster_reopens_only_for_what_it_affected(
+    story: Story, run: Any, topics: list[str], counts: tuple[int, int]
+) -> None:
+    rogue: dict[str, Any] = {"detector_id": "consumer_rogue", "affected": ("topic:c/clicks",)}
+    for number, status in enumerate(["firing", "ok", "ok"]):
+        story.judge(number, {"c": status}, **rogue)
+        run()
+    story.judge(3, {"c": "firing"}, **rogue | {"affected": tuple(topics)})
+    plan = run()
+    assert (plan.opened, plan.reopened) == counts
+
+
+def test_other_affected_resources_of_an_open_cluster_finding_are_news_once(story: Story, run: Any) -> None:
+    rogue: dict[str, Any] = {"detector_id": "consumer_rogue"}
+    for number, topics in enumerate([["topic:c/clicks"], ["topic:c/clicks", "topic:c/bills"], ["topic:c/orders"]]):
+        story.judge(number, {"c": "firing"}, **rogue, affected=tuple(topics))
+        run()
+        run()
+    assert story.actions() == ["create", "comment"]
+    assert story.changes()[1]["body"] == "The affected resources changed:"
