@@ -41,6 +41,7 @@ class Mechanism:
     within_hours: float = 2
     amount: Literal["reads"] | None = None
     if_metric: str | None = None
+    effect_if: dict[str, str] | None = None
     at_stable_offset: bool = False
     contributes: bool = False
     alone: bool = False
