@@ -1,4 +1,4 @@
--- What is open at the end of a period, worst first, with the newest word of its detector. What stands in another's
+-- What is open at the end of a period, worst and widest first, with the newest word of its detector. What stands in another's
 -- place, as it follows from it or came in a storm, counts with that. `owner`: what one owner has, '' what nobody has; then
 -- what stands in the place of another's is told as well.
 select
@@ -28,5 +28,7 @@ where
   and (cast(:owner as text) is null or (coalesce(root.owner, '') = cast(:owner as text) and t.detector <> 'storm'))
   and t.opened_hour < cast(:finish as timestamptz)
   and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz))
-order by public.severity_rank(coalesce(t.issue_severity, t.severity)), t.opened_hour desc, t.ticket_id asc
+order by
+  public.severity_rank(coalesce(t.issue_severity, t.severity)), members desc, public.reach_rank(root.resource),
+  t.opened_hour desc, t.ticket_id asc
 limit cast(:most as integer)
