@@ -1,4 +1,4 @@
--- Tickets that are open at the end of a period, worst first, with the newest evaluation of their finding. Tickets that follow
+-- Tickets that are open at the end of a period, worst and widest first, with the newest evaluation of their finding. Tickets that follow
 -- from another, or belong to an alert storm, count with the ticket that represents them. `owner`: only tickets of one owner
 -- ('': unassigned), including those that are represented by another's.
 select
@@ -28,5 +28,7 @@ where
   and (cast(:owner as text) is null or (coalesce(root.owner, '') = cast(:owner as text) and t.detector <> 'storm'))
   and t.opened_hour < cast(:finish as timestamptz)
   and (t.closed_hour is null or t.closed_hour >= cast(:finish as timestamptz))
-order by public.severity_rank(coalesce(t.issue_severity, t.severity)), t.opened_hour desc, t.ticket_id asc
+order by
+  public.severity_rank(coalesce(t.issue_severity, t.severity)), members desc, public.reach_rank(root.resource),
+  t.opened_hour desc, t.ticket_id asc
 limit cast(:most as integer)

@@ -1,4 +1,4 @@
--- Open tickets, worst and oldest first. The table tickets.issue has all trackers of a ticket.
+-- Open tickets, the worst, widest, and oldest first. The table tickets.issue has all trackers of a ticket.
 create or replace view public.tickets_open as
 select
   t.severity,  -- Severity when it last fired
@@ -22,4 +22,7 @@ left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id and p
 left join tickets.ticket as cause on t.cause_ticket_id = cause.ticket_id
 left join public.ticket_filed as filed on t.ticket_id = filed.ticket_id
 where t.state = 'open'
-order by public.severity_rank(t.severity), t.opened_hour;
+order by
+  public.severity_rank(t.severity),
+  (select count(*) from tickets.ticket as m where m.summary_ticket_id = t.ticket_id and m.state = 'open') desc,
+  public.reach_rank(t.resource), t.opened_hour;

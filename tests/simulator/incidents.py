@@ -99,22 +99,26 @@ class Cluster:
 
     def __init__(self, dice: random.Random, name: str) -> None:
         self.dice, self.name = dice, name
-        self.brokers = list(range(1, dice.randint(5, 10)))
+        is_small = dice.random() < 0.4
+        self.brokers = list(range(1, dice.randint(4, 5) if is_small else dice.randint(5, 10)))
         self.leaders: dict[Spot, int] = {}
         self.replicas: dict[Spot, list[int]] = {}
-        for topic in (f"t{n}" for n in range(dice.randint(8, 14))):
-            for partition in range(dice.choice([6, 12, 24])):
-                holders = dice.sample(self.brokers, 3)
+        for topic in (f"t{n}" for n in range(dice.randint(4, 7) if is_small else dice.randint(8, 14))):
+            one_leader = dice.sample(self.brokers, 3) if dice.random() < 0.15 else None  # small, or never balanced
+            for partition in range(dice.choice([1, 3, 6]) if one_leader else dice.choice([6, 8, 12, 24])):
+                holders = one_leader or dice.sample(self.brokers, 3)
                 self.replicas[topic, partition], self.leaders[topic, partition] = holders, holders[0]
         topics = sorted({topic for topic, _ in self.leaders})
         self.groups: dict[str, dict[Spot, str]] = {}
         """Group → its partitions, each with the host of the member that owns it."""
         machines = [f"{name}-m{n}" for n in range(8)]
         self.machines = machines
-        for n in range(dice.randint(15, 30)):
+        for n in range(dice.randint(6, 10) if is_small else dice.randint(15, 30)):
             spots = [s for s in self.leaders if s[0] in dice.sample(topics, dice.randint(1, 2))]
             hosts = dice.sample(machines, dice.randint(1, 3))
             self.groups[f"g{n}"] = {spot: hosts[i % len(hosts)] for i, spot in enumerate(sorted(spots))}
+        self.rates = {name: dice.lognormvariate(4, 1.5) for name in self.groups}
+        """Group → records per second of each of its partitions; most groups read little."""
         self.apps = {f"app{n}": f"{name}-a{n}" for n in range(4)}
         for app, machine in self.apps.items():
             spots = [s for s in self.leaders if s[0] == dice.choice(topics)] or [next(iter(self.leaders))]
@@ -126,6 +130,10 @@ class Cluster:
         """Partition → the brokers whose replicas are out of sync."""
         self.reads: dict[int, float] = defaultdict(lambda: 0.1)
         """Broker → share of reads in the I/O of its disk."""
+        self.hanging: set[Spot] = set()
+        """Partitions with a hanging transaction."""
+        self.waiting: set[tuple[str, Spot]] = set()
+        """Groups and the partitions where they have read everything before it."""
         self.busy: set[str] = set()
         """Groups that have a finding already."""
 
@@ -163,10 +171,13 @@ class Cluster:
             out_of_sync = self.out_of_sync.get(spot, set())
             one = {"topic": spot[0], "partition": spot[1], "leader": leader, "replicas": 3, "isr": 3 - len(out_of_sync)}
             missing = sorted(out_of_sync) if self.reports_isr and out_of_sync else None
+            one["last_stable_offset"] = 500 if spot in self.hanging else None
             yield "metrics.partition_hourly", at | {"cluster": self.name, "missing_brokers": missing} | one
         for name, spots in self.groups.items():
             for spot, machine in spots.items():
                 one = {"group_id": name, "topic": spot[0], "partition": spot[1], "host": f"/ip-{machine}"}
+                one["arriving_per_second"] = self.rates.get(name)
+                one["committed_offset"] = 500 if (name, spot) in self.waiting else 400
                 yield "metrics.consumer_partition_hourly", at | {"cluster": self.name} | one
         held: dict[tuple[str, int], Row] = defaultdict(lambda: {"bytes": {}, "lags": {}})
         for (topic, partition), holders in self.replicas.items():
@@ -225,10 +236,15 @@ class World:
         if dice.random() < 0.6:
             lost = follows if not cluster.reports_isr or dice.random() < 0.6 else leads
             self.lose(cluster, [one for one in lost if dice.random() < 0.95], since, incident)
-        spare = dice.uniform(0.05, 0.25)  # spare capacity of the group: a delay is made up for at once
-        for name in sorted(cluster.groups):
+        reading = {
+            name: len(cluster.led(name, broker)) * cluster.rates.get(name, 100) for name in sorted(cluster.groups)
+        }
+        reads = sorted(records for records in reading.values() if records)
+        # What a slow broker still serves: groups that read less there are well, and a few that have much to spare.
+        served = reads[int(len(reads) * dice.choice([0, 0.2, 0.5, 0.7, 0.85]))] if reads else 0
+        for name in reading:
             led = cluster.led(name, broker)
-            if not led or name in cluster.busy or dice.random() < spare:
+            if not led or name in cluster.busy or reading[name] < served or dice.random() < 0.05:
                 continue
             late = [spot for spot in led if dice.random() < 0.95] or led
             own = [spot for spot in sorted(cluster.groups[name]) if spot not in led]
@@ -291,29 +307,43 @@ class World:
         self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="stuck")
 
     def memory(self, cluster: Cluster, incident: str) -> None:
-        app, since = self.app(cluster), self.dice.randint(1, 2)
+        """Memory or heap runs out: threads or processes end, restart, and their group is late meanwhile."""
+        dice, app, since = self.dice, self.app(cluster), self.dice.randint(1, 2)
+        application, process = f"application:{cluster.name}/{app}", f"process:{cluster.name}/jmx-{app}"
+        reason = dice.choice(["host_memory_full", "over_budget", "overcommitted", "heap_full", "gc_overhead"])
+        is_heap_full = reason in ("overcommitted", "heap_full", "gc_overhead")
+        if dice.random() < 0.3:  # it grew before: that is the root
+            self.add("app_memory_growing", process, "heap_growth" if is_heap_full else "memory_growth", -3, incident,
+                     is_root=True)  # fmt: skip
+        is_root = not any(s.incident == incident for s in self.symptoms)
         self.add(
-            "app_memory_heavy",
-            f"application:{cluster.name}/{app}",
-            "host_memory_full",
-            since - 1,
-            incident,
-            is_root=True,
+            "app_memory_heavy", application, reason, since - 1, incident, is_root=is_root, is_heap_full=is_heap_full
         )
-        self.add("stream_threads_dead", f"process:{cluster.name}/jmx-{app}", "application_down", since, incident)
-        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason="no_members")
+        if is_heap_full or dice.random() < 0.8:
+            ended = dice.choice(["error", "none_alive", "closed", "some_dead"]) if is_heap_full else "application_down"
+            self.add("stream_threads_dead", process, ended, since, incident)
+        if dice.random() < 0.7:  # known after three short runs; the first of them ended before the group was late
+            first = _at(since - 1) + timedelta(minutes=dice.randint(5, 55))
+            self.add(
+                "app_crash_looping", process, "restarting", since + 2, incident, restarting_since=first.isoformat()
+            )
+        late = dice.choice(["stuck", "falling_behind"]) if is_heap_full else "no_members"
+        self.late(cluster, app, since, incident, sorted(cluster.groups[app]), reason=late)
 
     def app(self, cluster: Cluster) -> str:
         return self.dice.choice([app for app in cluster.apps if app not in cluster.busy])
 
     def transaction(self, cluster: Cluster, incident: str) -> None:
         topic, since = self.dice.choice(sorted({topic for topic, _ in cluster.leaders})), self.dice.randint(0, 2)
-        spots = self.dice.sample([s for s in sorted(cluster.leaders) if s[0] == topic], 2)
+        spots = [s for s in sorted(cluster.leaders) if s[0] == topic]
+        spots = self.dice.sample(spots, min(2, len(spots)))
         resource = f"topic:{cluster.name}/{topic}"
+        cluster.hanging.update(spots)
         self.add("transaction_hanging", resource, "blocks_readers", since, incident, spots, is_root=True)
         for name in sorted(cluster.groups):
             held = [spot for spot in spots if spot in cluster.groups[name]]
             if held and name not in cluster.busy and self.dice.random() < 0.6:
+                cluster.waiting.update((name, spot) for spot in held)
                 self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason="partition_stuck")
 
     def machine(self, cluster: Cluster, incident: str) -> None:

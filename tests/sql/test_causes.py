@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.causes import find_causes, rule, weigh
+from streamwarden.causes.weighing import short_name
 from streamwarden.detectors.mechanisms import Mechanism
 
 from tests.sql.cause_cases import CASES, DETECTORS, CauseCase, store
@@ -114,3 +115,14 @@ def test_a_parameter_that_only_the_header_has_is_refused(monkeypatch: pytest.Mon
     with pytest.raises(StreamwardenError, match=r"params\.causes_kept: never used in the SQL"):
         rule.params()
     rule.params.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [("process:orders-prod/http://10.0.0.4:8778/jolokia", "10.0.0.4:8778"),
+     ("process:c/service:jmx:rmi:///jndi/rmi://h-2:9999/jmxrmi", "h-2:9999"),
+     ("process:c/worker-1:9404", "worker-1:9404"), ("group:c/team/billing", "group team/billing"),
+     ("broker:c/3", "broker 3"), ("volume:1/eu-central-1/vol-1", "vol-1"), ("cluster:c", "c")],
+)  # fmt: skip
+def test_a_short_name_tells_resources_of_a_cluster_apart(key: str, name: str) -> None:
+    assert short_name(key) == name

@@ -7,6 +7,7 @@ Mechanisms are in `sql/mechanisms.yaml` and in the detectors' headers, the query
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from streamwarden.base.warehouse import ensure_day
 from streamwarden.causes import rule
 from streamwarden.detectors.load import Detector, ParameterValue
 from streamwarden.detectors.mechanisms import mechanisms
+from streamwarden.detectors.resources import KINDS
 from streamwarden.rendering.metric import Metric
 from streamwarden.rendering.templates import render_text
 from streamwarden.store.queries import Row
@@ -120,7 +122,10 @@ def _cause(row: Row) -> Cause:
 def short_name(key: str) -> str:
     """Display name of a resource within its cluster: `broker 3`, `vol-1`."""
     kind, _, rest = key.partition(":")
-    name = rest.rsplit("/", 1)[-1]
+    # The last column of the key: a name may contain slashes, as addresses and group ids do.
+    name = rest.split("/", len(KINDS.get(kind, ("",))) - 1)[-1]
+    if hosts := re.findall("://([^/]+)", name):  # of an address, host and port: its path is the same everywhere
+        name = hosts[-1]
     return f"{kind} {name}" if kind in ("broker", "topic", "group", "store") else name
 
 

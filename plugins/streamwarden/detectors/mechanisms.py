@@ -40,6 +40,9 @@ class Mechanism:
     least_share: float = 0.8
     within_hours: float = 2
     amount: Literal["reads"] | None = None
+    if_metric: str | None = None
+    effect_if: dict[str, str] | None = None
+    at_stable_offset: bool = False
     contributes: bool = False
     alone: bool = False
 

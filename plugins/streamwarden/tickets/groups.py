@@ -1,8 +1,8 @@
 """Groups open findings into incidents: by accepted causes, by manual links, and by the incident that they were in.
 
 A finding joins the incident of its accepted cause. It stays in its incident while an open finding there is a possible
-cause, while data is missing that could rule the cause out, and for two hours after its cause is resolved. Splits and
-links by people always apply.
+cause, while data is missing that could rule the cause out, for two hours after its cause is resolved, and without
+evidence of its own in the newest hour. Splits and links by people always apply.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Tickets:
 def read(run: Run, accepted: set[str]) -> Tickets:
     """Tickets as they are after the rules for single findings; `accepted`: fingerprints of causes."""
     rows = {row["ticket_id"]: dict(row) for row in run.connection.execute(_OPEN, {"storm": STORM}).mappings()}
-    named = {row[key] for row in rows.values() for key in ("summary_ticket_id", "cause_ticket_id")} - {None, *rows}
+    named = {
+        row[key] for row in rows.values() for key in ("summary_ticket_id", "cause_ticket_id", "previous_ticket_id")
+    } - {None, *rows}
     found = run.connection.execute(_NAMED, {"ids": list(named)}).mappings()
     muted = run.connection.execute(_MUTED, {"prints": list(accepted), "now": run.now}).mappings()
     return Tickets(
@@ -151,6 +153,8 @@ def _near(ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence)
 
 def _stays(run: Run, ticket: Ticket, carrier: Ticket, tickets: Tickets, evidence: Evidence) -> bool:
     """Whether a ticket stays in its incident without a cause that is strong enough to be notified."""
+    if ticket["fingerprint"] not in run.present:
+        return True  # its evidence has ended, so it gets no issue of its own
     if carrier["root_ticket_id"] == ticket["ticket_id"]:
         return not is_live(carrier) or not evidence.is_complete(ticket["fingerprint"])
     cause = tickets.any(ticket["cause_ticket_id"])
@@ -169,6 +173,8 @@ def _group(
         key=lambda ticket: (ticket["ticket_id"] in run.reopened, ticket["ticket_id"]),
     )
     root = _root(members, issues, {one: cause for one, cause in causes.items() if one in ids}, tickets)
+    if _is_new_incident(run, root, issues, tickets):
+        issues = []
     for ticket in members:
         cause = causes.get(ticket["ticket_id"])
         if cause is None and ticket is not root:  # without a cause now, it keeps its former one
@@ -178,6 +184,15 @@ def _group(
         ticket["new"] = {"cause_ticket_id": cause if ticket is not root else None, "role": role}
     place = None if issues else next(iter(_places(run, members, tickets, evidence)), None)
     return Group(members, root, issues, place)
+
+
+def _is_new_incident(run: Run, root: Ticket, issues: list[Ticket], tickets: Tickets) -> bool:
+    """Whether only findings that fire again had an issue, and they follow from a cause that was no part of it."""
+    reopened = {ticket["ticket_id"] for ticket in issues}
+    if not reopened or not reopened <= run.reopened or root["ticket_id"] in reopened:
+        return False
+    before = tickets.any(root["previous_ticket_id"])
+    return before is None or before["summary_ticket_id"] not in reopened
 
 
 def _root(

@@ -38,6 +38,9 @@ def settle(run: Run) -> None:
         elif group.place is not None:
             for ticket in group.members:
                 _write(run, ticket, summary_ticket_id=group.place)
+        elif _is_over(run, group, tickets):
+            for ticket in group.members:
+                _write(run, ticket)
         else:
             new.append(group)
     by_root = {group.root["ticket_id"]: group for group in new}
@@ -52,6 +55,11 @@ def settle(run: Run) -> None:
     for one in kept:  # after all moves are known: one notification per issue
         _notify(run, one, left.pop(one.group.issues[0]["ticket_id"], []), tickets, evidence)
     _close(run)
+
+
+def _is_over(run: Run, group: Group, tickets: Tickets) -> bool:
+    """Whether nothing in an incident without an issue has evidence in the newest hour; what people split is none."""
+    return not any(ticket["fingerprint"] in run.present or tickets.carrier(ticket) for ticket in group.members)
 
 
 @dataclass(frozen=True)

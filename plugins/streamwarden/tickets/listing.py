@@ -46,7 +46,10 @@ _NEWEST = """
 _LISTED = sa.text(f"""
     select * from ({_NEWEST}) as newest
     where state = 'open' or muted is not null
-    order by muted is not null, public.severity_rank(severity), opened_hour""")  # noqa: S608
+    order by
+      muted is not null, public.severity_rank(severity),
+      (select count(*) from tickets.ticket as m where m.summary_ticket_id = newest.ticket_id and m.state = 'open') desc,
+      public.reach_rank(resource), opened_hour""")  # noqa: S608
 _FOUND = sa.text(f"""
     select * from ({_NEWEST}) as newest
     where starts_with(fingerprint, :start)

@@ -58,6 +58,12 @@ class FiringFinding:
         """Severity of the finding: critical, warning, or info."""
         return self.finding.severity or "info"
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether a detector that looks back found evidence (metric `evidence_until`) only before that hour."""
+        until = self.finding.metrics.get("evidence_until")
+        return until is not None and datetime.fromisoformat(until) < self.hour
+
 
 @dataclass(frozen=True)
 class Closing:
@@ -81,6 +87,8 @@ class Run:
     plan: Plan = field(default_factory=Plan)
     firing: dict[str, FiringFinding] = field(default_factory=dict)
     """Every finding that should be open, in its newest firing hour, by fingerprint."""
+    present: set[str] = field(default_factory=set)
+    """Findings with evidence in the newest hour that their detector evaluated: only these open, reopen, or move."""
     fresh: set[int] = field(default_factory=set)
     """Tickets that this run opened; nothing is delivered yet."""
     reopened: set[int] = field(default_factory=set)

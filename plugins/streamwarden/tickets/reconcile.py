@@ -5,6 +5,7 @@ that newer hours decided: only the newest hour of a detector opens, reopens, or 
 detector and a resource):
 
 - A ticket opens and closes after a number of hours with data. Missing data does neither.
+- Evidence that ended before the evaluated hour opens, reopens, and moves nothing.
 - A ticket that fires again soon is reopened; later, a new ticket names the old one.
 - Findings below the least severity open no ticket. Muted tickets stay muted unless the severity rises.
 - An open ticket gets a comment only when its reason, its severity, or its incident changes.
@@ -77,6 +78,11 @@ def reconcile(
 def _apply(run: Run, found: Sequence[OpenFinding]) -> None:
     tickets = _newest_tickets(run.connection, [finding.fingerprint for finding in found])
     run.firing = _newest_firing(run, found)
+    run.present = {
+        finding.fingerprint
+        for finding in found
+        if finding.is_current and (firing := run.firing.get(finding.fingerprint)) is not None and not firing.has_ended
+    }
     delivered = _delivered_reasons(run.connection, [t["ticket_id"] for t in tickets.values() if t["state"] == "open"])
     fresh: list[OpenFinding] = []
     for finding in found:
@@ -85,7 +91,7 @@ def _apply(run: Run, found: Sequence[OpenFinding]) -> None:
             if ticket is not None and ticket["state"] == "open":
                 _keep(run, finding, ticket, delivered)
             elif (
-                finding.is_current
+                finding.fingerprint in run.present
                 and _is_severe_enough(run, run.firing[finding.fingerprint])
                 and (ticket is None or not _is_held_back(run, finding, ticket))
             ):
@@ -124,7 +130,26 @@ def _may_reopen(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
     assert finding.open_since is not None  # noqa: S101  the caller's condition
     window = timedelta(hours=run.config.tickets.reopen_within_hours)
     # A ticket within an incident has no issue of its own to reopen.
-    return ticket["summary_ticket_id"] is None and finding.open_since - ticket["closed_hour"] <= window
+    return (
+        ticket["summary_ticket_id"] is None
+        and finding.open_since - ticket["closed_hour"] <= window
+        and not _is_about_others(run, finding, ticket)
+    )
+
+
+def _is_about_others(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
+    """Whether a finding about a whole cluster affects nothing that it affected when its ticket was open.
+
+    A rogue consumer of another topic, say, has another cause and another owner.
+    """
+    firing = run.firing[finding.fingerprint].finding
+    if firing.resource.kind != "cluster" or not firing.affected:
+        return False
+    before: list[Any] | None = run.connection.execute(
+        sa.text("select affected from detect.evaluation where fingerprint = :fingerprint and hour = :hour"),
+        {"fingerprint": finding.fingerprint, "hour": ticket["last_firing_hour"]},
+    ).scalar()
+    return bool(before) and not any(part in (before or ()) for part in firing.affected)
 
 
 def _keep(run: Run, finding: OpenFinding, ticket: sa.RowMapping, delivered: Mapping[int, set[str]]) -> None:
@@ -151,6 +176,8 @@ def _keep(run: Run, finding: OpenFinding, ticket: sa.RowMapping, delivered: Mapp
         run.was_severity[ticket["ticket_id"]] = ticket["severity"]
     if firing.finding.reason not in delivered.get(ticket["ticket_id"], ()):
         run.news[ticket["ticket_id"]] = "The reason changed:"
+    elif _is_about_others(run, finding, ticket):
+        run.news[ticket["ticket_id"]] = "The affected resources changed:"
 
 
 def _reopen(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> None:

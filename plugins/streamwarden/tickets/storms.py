@@ -112,4 +112,4 @@ def _worst(group: Group) -> str:
 
 def _weight(group: Group) -> tuple[object, ...]:
     root = group[0]
-    return rank(_worst(group)), layer(root), root["opened_hour"], root["fingerprint"]
+    return rank(_worst(group)), -len(group), layer(root), root["opened_hour"], root["fingerprint"]

@@ -1,4 +1,5 @@
--- Each firing finding with a reason that starts a mechanism: when it fired last, and since when it has fired.
+-- Each firing finding with a reason that starts a mechanism: when it fired last, and since when it has fired. A verdict
+-- over several hours, such as a crash loop, began with the first of its evidence.
 with cause_reason as (
   select * from jsonb_to_recordset(cast(:causes as jsonb)) as (mechanism text, detector text, reasons text[])
 ),
@@ -16,12 +17,14 @@ recent_firing as (
   from firing as f
   inner join cause_reason as c on f.detector = c.detector and f.reason = any(c.reasons)
   inner join mechanism as m on c.mechanism = m.mechanism
+  where coalesce((f.metrics ->> m.if_metric)::boolean, true)
   order by f.fingerprint asc, c.mechanism asc, f.hour desc
 )
 
 select
   r.*,
-  b.began,
-  detect.since_of(r.metrics) as since
+  least(b.began, date_trunc('hour', s.since, 'UTC')) as began,
+  s.since
 from recent_firing as r
 cross join lateral detect.firing_began(r.fingerprint, r.reasons, r.hour) as b
+cross join lateral (select detect.since_of(r.metrics) as since) as s

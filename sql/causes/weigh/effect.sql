@@ -7,6 +7,7 @@ with effect_reason as (
 select
   r.mechanism,
   m.parts,
+  m.at_stable_offset,
   f.fingerprint,
   f.detector,
   f.resource,
@@ -20,4 +21,13 @@ inner join effect_reason as r on f.detector = r.detector and f.reason = any(r.re
 inner join mechanism as m on r.mechanism = m.mechanism
 cross join lateral detect.firing_began(f.fingerprint, r.reasons, f.hour) as b
 -- An array, as a join with many rows of one value would compare each with each.
-where f.hour = :hour and r.mechanism = any(array(select distinct p.mechanism from place as p))
+where
+  f.hour = :hour
+  and coalesce(
+    (
+      select bool_and(coalesce(f.metrics ->> i.key, i.value) = i.value)
+      from jsonb_each_text(nullif(m.effect_if, 'null')) as i
+    ),
+    true
+  )
+  and r.mechanism = any(array(select distinct p.mechanism from place as p))

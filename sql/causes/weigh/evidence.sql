@@ -32,12 +32,14 @@ select
   l.late_elsewhere,
   n.affected_there,
   n.healthy_there,
+  n.healthy_weight,
+  n.peers_coincidence,
   n.affected_elsewhere,
   n.healthy_elsewhere,
   p.seen_hour < :hour as is_outdated,
   p.cause_since > p.effect_since + :start_tolerance_minutes * interval '1 minute'
   or p.cause_began > p.effect_began + :start_tolerance_hours * interval '1 hour' as is_later,
-  p.cause_hour < p.effect_began - m.within_hours * interval '1 hour' as is_too_early,
+  p.cause_hour < least(p.effect_began, date_trunc('hour', p.effect_since, 'UTC')) - m.within_hours * interval '1 hour' as is_too_early,
   reads.share * coalesce((p.cause_metrics ->> 'unaccounted_of_excess_percent')::double precision / 100, 0) as amount
 from pair as p
 inner join mechanism as m on p.mechanism = m.mechanism

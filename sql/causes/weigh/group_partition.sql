@@ -1,4 +1,5 @@
--- Partitions of the consumer groups in the affected clusters: the leader, the member's instance, and whether it is late.
+-- Partitions of the consumer groups in the affected clusters: the leader, the member's instance, whether it is late, whether
+-- records before the last stable offset wait there, and the records of the hour that the group has to read there.
 with late as (
   select distinct
     e.cluster,
@@ -33,7 +34,9 @@ select
   c.partition,
   p.leader,
   h.member,
-  l.partition is not null as is_late
+  l.partition is not null as is_late,
+  c.committed_offset < p.last_stable_offset as is_before_stable,
+  greatest(c.records_consumed, c.arriving_per_second * extract(epoch from interval '1 hour')) as records
 from metrics.consumer_partition_hourly as c
 left join metrics.partition_hourly as p
   on c.hour = p.hour and c.cluster = p.cluster and c.topic = p.topic and c.partition = p.partition

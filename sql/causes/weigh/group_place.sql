@@ -6,7 +6,8 @@ with led as materialized (
     group_id,
     leader,
     count(*) as partitions,
-    count(*) filter (where is_late) as late
+    count(*) filter (where is_late) as late,
+    sum(records) as records
   from group_partition
   group by cluster, group_id, leader
 ),
@@ -30,7 +31,8 @@ select
   public.resource_key('group', cluster, group_id) as resource,
   place,
   partitions,
-  late
+  late,
+  records
 from (
   select
     'leader' as parts,
@@ -38,7 +40,8 @@ from (
     d.group_id,
     l.place,
     d.partitions,
-    d.late
+    d.late,
+    d.records
   from led as d
   inner join leader as l on d.cluster = l.cluster and d.leader = l.leader
   union all
@@ -48,7 +51,8 @@ from (
     group_id,
     member,
     count(*),
-    count(*) filter (where is_late)
+    count(*) filter (where is_late),
+    sum(records)
   from group_partition
   where member is not null
   group by cluster, group_id, member

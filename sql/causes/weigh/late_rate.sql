@@ -1,5 +1,13 @@
--- The share of partitions that are late at a place, and in its cluster where no known cause acts.
-with at_place as (
+-- The share of partitions that are late at a place, and in its cluster where no known cause acts. Groups that are late for
+-- another reason, such as dead threads, do not count.
+with otherwise_explained as (
+  select distinct e.resource
+  from explained as e
+  inner join mechanism as m on e.mechanism = m.mechanism
+  where m.parts not in ('leader', 'member')
+),
+
+at_place as (
   select
     parts,
     place,
@@ -7,6 +15,7 @@ with at_place as (
     sum(late) as late,
     sum(partitions) as partitions
   from group_place
+  where resource <> all(array(select o.resource from otherwise_explained as o))
   group by parts, place, cluster
 ),
 
@@ -26,6 +35,7 @@ in_cluster as (
     sum(late) as late,
     sum(partitions) as partitions
   from group_total
+  where resource <> all(array(select o.resource from otherwise_explained as o))
   group by cluster
 )
 

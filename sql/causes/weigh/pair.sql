@@ -20,6 +20,7 @@ select
   p.place,
   p.path,
   p.seen_hour,
+  coalesce(both_affected.is_confirmed, false) as is_confirmed,
   n.explained_parts,
   n.affected_parts,
   n.parts_there,
@@ -40,7 +41,9 @@ left join (
 left join follower_place as f on e.parts = 'follower' and e.resource = f.resource and p.place = f.place
 left join lateral (
   select
-    count(*) filter (where o.is_late) as late,
+    -- A group waits for a transaction only where it has read everything before it.
+    count(*) filter (where o.is_late and (e.at_stable_offset and o.is_before_stable) is not true) as late,
+    coalesce(e.at_stable_offset and bool_and(o.is_before_stable is false) filter (where o.is_late), false) as is_confirmed,
     count(*) as partitions
   from jsonb_to_recordset(c.affected) as a (topic text, partition integer)
   inner join group_partition as o

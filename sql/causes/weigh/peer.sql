@@ -54,16 +54,60 @@ evaluated as materialized (
   where hour = :hour and status in ('firing', 'ok') and detector = any(array(select distinct p.detector from pair as p))
 ),
 
+-- How much each consumer group reads at the places of a cause.
+reading as (
+  select
+    q.mechanism,
+    q.cause,
+    q.detector,
+    g.resource,
+    sum(g.partitions) as partitions,
+    sum(g.records) as records
+  from (
+    select distinct
+      mechanism,
+      cause,
+      detector,
+      place,
+      parts
+    from pair
+    where parts in ('leader', 'member')
+  ) as q
+  inner join group_place as g on q.parts = g.parts and q.place = g.place
+  group by q.mechanism, q.cause, q.detector, g.resource
+),
+
 peer_there as (
   select
-    x.mechanism,
-    x.cause,
-    x.detector,
-    count(*) filter (where v.is_affected) as affected_there,
-    count(*) filter (where not v.is_affected) as healthy_there
-  from exposed as x
-  inner join evaluated as v on x.detector = v.detector and x.resource = v.resource
-  group by x.mechanism, x.cause, x.detector
+    mechanism,
+    cause,
+    detector,
+    count(*) filter (where is_affected) as affected_there,
+    count(*) filter (where not is_affected) as healthy_there,
+    -- A healthy peer that reads less there than the affected ones has less to show.
+    coalesce(
+      sum(
+        least(1, coalesce(records / nullif(affected_records, 0), partitions / affected_partitions, 1)::double precision)
+      ) filter (where not is_affected),
+      0
+    ) as healthy_weight
+  from (
+    select
+      x.mechanism,
+      x.cause,
+      x.detector,
+      v.is_affected,
+      r.partitions,
+      r.records,
+      avg(r.partitions) filter (where v.is_affected) over of_cause as affected_partitions,
+      avg(r.records) filter (where v.is_affected) over of_cause as affected_records
+    from exposed as x
+    inner join evaluated as v on x.detector = v.detector and x.resource = v.resource
+    left join reading as r
+      on x.mechanism = r.mechanism and x.cause = r.cause and x.detector = r.detector and x.resource = r.resource
+    window of_cause as (partition by x.mechanism, x.cause, x.detector)
+  ) as one
+  group by mechanism, cause, detector
 ),
 
 peer_elsewhere as (
@@ -97,7 +141,12 @@ select
   detector,
   t.affected_there,
   t.healthy_there,
+  t.healthy_weight,
   e.affected_elsewhere,
-  e.healthy_elsewhere
+  e.healthy_elsewhere,
+  public.coincidence_probability(
+    t.affected_there, t.affected_there + e.affected_elsewhere, t.affected_there + t.healthy_there,
+    t.affected_there + t.healthy_there + e.affected_elsewhere + e.healthy_elsewhere
+  ) as peers_coincidence
 from peer_there as t
 full join peer_elsewhere as e using (mechanism, cause, detector)

@@ -15,7 +15,7 @@ with weighed as (
           coincidence < :coincidence_excluded
           or (
             coincidence < :coincidence_unlikely and affected_there >= :many_peers
-            and affected_there > :clear_peer_ratio * healthy_there
+            and affected_there > :clear_peer_ratio * healthy_weight
           )
         )
         then :accepted_strength + explained_share / :majority_divisor
@@ -24,14 +24,26 @@ with weighed as (
       -- A broker that leads all that the effect follows leads every missing part, whatever the cause is.
       when parts = 'follower' and expected_share = 1 then :undecided_share_factor
       -- All parts are there: the share is no evidence, so peers decide.
-      when expected_share = 1 and affected_there >= :many_peers and healthy_there = 0 then :whole_confirmed_factor
+      when
+        expected_share = 1 and affected_there >= :some_peers
+        and ((affected_there >= :many_peers and healthy_there = 0) or peers_coincidence < :coincidence_excluded)
+        then :whole_confirmed_factor
       when expected_share = 1 then :whole_factor
       -- So few are late that they may be there by coincidence, unless exposed peers are late as well.
-      when coincidence > :coincidence_unlikely and not (affected_there >= :some_peers and affected_there > healthy_there)
+      when
+        coincidence > :coincidence_unlikely
+        and not (
+          affected_there >= :some_peers
+          and (affected_there > healthy_weight or coalesce(peers_coincidence < :coincidence_excluded, false))
+        )
         then :undecided_share_factor
       else explained_share
     end as share_factor,
-    1 / (1 + coalesce(healthy_there, 0) / :healthy_peer_divisor / greatest(affected_there, 1)) as healthy_there_factor,
+    -- What cannot be a coincidence is not doubted for what is healthy there.
+    case
+      when parts in ('leader', 'member') and coincidence < :coincidence_excluded then 1
+      else 1 / (1 + coalesce(healthy_weight, 0) / :healthy_peer_divisor / greatest(affected_there, 1))
+    end as healthy_there_factor,
     -- Below 1 where peers fire elsewhere too, compared with how many of the exposed ones fire.
     greatest(
       0,
@@ -39,10 +51,14 @@ with weighed as (
         affected_elsewhere / nullif(affected_elsewhere + healthy_elsewhere + :prior_peers, 0), 0
       ) / (greatest(affected_there, 1) / (greatest(affected_there, 1) + coalesce(healthy_there, 0)::double precision))
     ) as elsewhere_factor,
-    -- What cannot be a coincidence is not doubted for what else is late.
+    -- What cannot be a coincidence, or what nearly all exposed peers confirm, is not doubted for what else is late.
     case
       when coincidence < :coincidence_excluded then 1
-      else greatest(0, 1 - coalesce(late_elsewhere, 0) / late_there)
+      when
+        explained_share >= least_share and coincidence < :coincidence_unlikely and affected_there >= :many_peers
+        and affected_there > :clear_peer_ratio * healthy_weight
+        then 1
+      else greatest(0, 1 - coalesce(late_elsewhere / nullif(late_there, 0), 0))
     end as late_elsewhere_factor,
     least(1, amount / :amount_needed) as amount_factor
   from evidence

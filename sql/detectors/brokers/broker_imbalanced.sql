@@ -57,6 +57,8 @@ verdicts:
   starting: {status: unknown, message: "Not evaluated: a broker of cluster {{ cluster }} started in this hour and is still regaining its leaders."}
   no_response: {status: unknown, message: "Not evaluated: {{ unresponsive_brokers }} of {{ brokers | counted('broker') }} did not respond over JMX."}
   not_reported: {status: unknown, message: "Not evaluated: some brokers of cluster {{ cluster }} did not report their {{ unreported_load }}."}
+caused_by:
+  untracked_reads_unbalance_brokers: [near_limit, changed]
 open_after_hours: 2
 clear_after_hours: 3
 description: |

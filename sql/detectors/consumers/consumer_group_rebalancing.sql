@@ -111,6 +111,7 @@ causes:
     [poll_interval_exceeded, session_expired, member_leaves, members_unchanged, members_not_reported]
 caused_by:
   poison_pill_rebalances_group: [poll_interval_exceeded, session_expired, member_leaves]
+  garbage_collection_slows_group: [poll_interval_exceeded, session_expired, member_leaves]
   restarts_rebalance_group: [session_expired, member_leaves, members_not_reported]
 open_after_hours: 2
 clear_after_hours: 3

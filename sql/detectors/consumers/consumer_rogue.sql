@@ -131,7 +131,7 @@ verdicts:
     message: "Disk reads of cluster {{ cluster }} are within the baseline, at most {{ highest_read_bytes_per_second }}."
   explained:
     status: ok
-    message: "Known readers explain {{ explained_percent }} of the disk reads above the baseline ({{ read_bytes_per_second }})."
+    message: "Known readers explain {{ explained_percent }} of the disk reads above the baseline ({{ excess_read_bytes_per_second }})."
     details:
       - "Groups that lag or reset their offsets: {{ cold_group_bytes_per_second }}."
       - "State store restores: {{ restored_bytes_per_second }}."
@@ -208,6 +208,7 @@ description: |
   they fill page_cache_share of the brokers' memory.
 causes:
   cold_reads_starve_disk: [rogue, rogue_by_bandwidth]
+  untracked_reads_unbalance_brokers: [rogue]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |

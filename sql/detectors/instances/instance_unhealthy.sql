@@ -488,6 +488,8 @@ select
   s.external_terminations,
   (s.newest ->> 'started_at')::timestamptz as terminated_at,
   s.newest ->> 'cause' as cause,
+  case when s.failing_instances > 0 or s.memory_short_instances > 0 then null else (s.newest ->> 'started_at')::timestamptz end
+    as evidence_until,
   s.failing_instances,
   s.memory_short_instances,
   s.unreported_instances,

@@ -77,6 +77,10 @@ verdicts:
     message: "Not evaluated: {{ name }} reported neither its heap after garbage collection nor its resident memory."
     details: ["The memory of its host is unknown, or shared with other JVMs."]
   no_response: {status: unknown, message: "Not evaluated: {{ name }} did not respond over JMX."}
+causes:
+  growth_fills_memory: [memory_growth, heap_growth]
+  growth_stops_process: [memory_growth, heap_growth]
+  heap_growth_ends_threads: [heap_growth]
 open_after_hours: 3
 clear_after_hours: 24
 description: |

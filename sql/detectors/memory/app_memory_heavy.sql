@@ -234,6 +234,12 @@ description: |
   already exceeds the limit, is ok if the possible maximum fits, and is not evaluated otherwise.
 causes:
   memory_stops_threads: [heap_oversized, over_budget, host_memory_full, heap_full, gc_overhead]
+  memory_stops_group: [heap_oversized, over_budget, host_memory_full, heap_full, gc_overhead]
+  full_heap_ends_threads: [over_budget, overcommitted, over_budget_after_failure, heap_full, gc_overhead]
+  garbage_collection_slows_group: [heap_full, gc_overhead]
+  garbage_collection_delays_records: [heap_full, gc_overhead]
+caused_by:
+  growth_fills_memory: [heap_oversized, over_budget, host_memory_full, overcommitted, heap_full, gc_overhead]
 open_after_hours: 1
 clear_after_hours: 2
 runbook: |
@@ -406,6 +412,7 @@ verdict as (
     *,
     count(*) over application as processes,
     count(rank) over application as affected_processes,
+    bool_or(heap_after_gc_percent > :pressure_percent or paused_percent > :gc_percent) over application as is_heap_full,
     jsonb_agg(public.resource_key('process', cluster, endpoint)) filter (where rank is not null) over application as affected
   from ranked
   window application as (partition by cluster, known_as)
@@ -450,6 +457,7 @@ select distinct on (cluster, known_as)
   after_failure_bytes,
   host_after_failure_bytes,
   heap_after_gc_percent,
+  is_heap_full,
   gc_seconds,
   paused_percent,
   heap_to_set_bytes,

@@ -51,6 +51,11 @@ verdicts:
     actions: *actions
     commands: *commands
   scheduled: {status: ok, message: "Process {{ name }} starts on a schedule: {{ starts }} regular starts within 24 h."}
+  recovered:
+    status: ok
+    message: >
+      Process {{ name }} no longer restarts: after {{ short_runs | counted("short run") }} within 24 h, the current one has
+      lasted since {{ process_started_at }}.
   steady: {status: ok, message: "Process {{ name }} is not in a crash loop: {{ starts | counted('start') }} within 24 h."}
   short_history:
     status: unknown
@@ -58,15 +63,19 @@ verdicts:
   not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its start time."}
 causes:
   dead_threads_stop_group: [crash_loop, restarting]
+  restarts_stop_application: [crash_loop, restarting]
   restarts_rebalance_group: [crash_loop, restarting]
 caused_by:
   memory_stops_threads: [crash_loop, restarting]
+  full_heap_ends_threads: [crash_loop, restarting]
+  growth_stops_process: [crash_loop, restarting]
+  dead_threads_restart_process: [crash_loop, restarting]
   schema_drift_stops_threads: [crash_loop, restarting]
 open_after_hours: 1
 clear_after_hours: 6
 description: |
   A process (one address) restarts repeatedly if at least `lives` of its runs within 24 hours ended within `life_seconds`,
-  measured from one observed start to the next. Runs of nearly equal length (within `regular_seconds`) are a schedule. A
+  measured from one observed start to the next, until a run lasts longer. Runs of nearly equal length (within `regular_seconds`) are a schedule. A
   process is in a crash loop if the samples of one hour show `loop_starts` starts at irregular intervals
   (`loop_regular_seconds`).
 runbook: |
@@ -145,6 +154,8 @@ process as (
     count(*) filter (where process_started_at > :hour - interval '23 hours') as starts,
     count(*) filter (where is_short) as short_runs,
     min(run_seconds) as shortest_run_seconds,
+    min(process_started_at) filter (where is_short) as first_short_at,
+    max(next_started_at) filter (where is_short) as last_short_until,
     max(run_seconds) filter (where is_short) - min(run_seconds) <= :regular_seconds as is_regular,
     (array_agg(heap_ratio order by process_started_at desc) filter (where is_short))[1] as last_heap_ratio,
     (array_agg(memory_ratio order by process_started_at desc) filter (where is_short))[1] as last_memory_ratio,
@@ -163,6 +174,8 @@ hour_starts as (
     cluster,
     endpoint,
     count(*) as starts,
+    min(started_at) as first_started_at,
+    max(started_at) as last_started_at,
     max(interval_seconds) - min(interval_seconds) <= :loop_regular_seconds as is_regular
   from (
     select
@@ -191,6 +204,8 @@ select
   case
     when n.starts >= :loop_starts and not n.is_regular then 'crash_loop'
     when p.short_runs >= :lives and p.is_regular then 'scheduled'
+    when p.short_runs >= :lives and a.process_started_at <= :hour + make_interval(secs => 3600 - :life_seconds)
+      then 'recovered'
     when p.short_runs >= :lives then 'restarting'
     when a.process_started_at is null then 'not_reported'
     when p.known_hours <= :lives then 'short_history'
@@ -207,6 +222,9 @@ select
   p.last_memory_ratio,
   a.process_started_at,
   coalesce(p.known_hours, 0) as known_hours,
+  case when n.starts >= :loop_starts or p.short_runs >= :lives then least(p.first_short_at, n.first_started_at) end
+    as restarting_since,
+  coalesce(n.last_started_at, p.last_short_until) as evidence_until,
   p.ended_runs
 from metrics.jvm_app_hourly as a
 left join process as p using (cluster, endpoint)

@@ -123,6 +123,7 @@ verdicts:
 caused_by:
   lag_delays_records: [in_log, before_processing]
   dead_threads_delay_records: [in_log, before_processing]
+  garbage_collection_delays_records: [in_log, before_processing, in_application]
   external_calls_delay_records: [in_log, before_processing, in_application]
 open_after_hours: 2
 clear_after_hours: 3

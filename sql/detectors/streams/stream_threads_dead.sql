@@ -114,9 +114,14 @@ verdicts:
       - "{% if failed_threads %}{{ failed_threads | counted('stream thread') }} failed since {{ process_started_at }}.{% endif %}"
 causes:
   dead_threads_delay_records: [some_dead, none_alive, closed, error, shutdown_stuck]
+  dead_threads_restart_process: [none_alive, closed, error, shutdown_stuck]
   dead_threads_stop_group: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
 caused_by:
   memory_stops_threads: [application_down]
+  growth_stops_process: [application_down]
+  heap_growth_ends_threads: [none_alive, some_dead, closed, error, shutdown_stuck, replaced]
+  full_heap_ends_threads: [none_alive, some_dead, closed, error, shutdown_stuck, replaced, application_down]
+  restarts_stop_application: [application_down]
   schema_drift_stops_threads: [none_alive, some_dead, closed, error, shutdown_stuck, application_down]
 open_after_hours: 1
 clear_after_hours: 1

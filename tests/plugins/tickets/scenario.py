@@ -43,11 +43,13 @@ DETECTORS = {
     for d in (
         detector("ebs_volume_starving", "storage", "volume", ("metrics.volume_hourly",), causes=_DELAYS),
         detector("app_memory_heavy", "memory", "process", ("metrics.jvm_app_hourly",), open_after_hours=2),
+        detector("consumer_rogue", "consumers", "cluster", ("metrics.volume_sample",)),
         detector("consumer_group_lagging", "consumers", "group", ("metrics.consumer_group_hourly",), caused_by=_DELAYS),
     )
 }
 APP_OF = {
-    "ebs_volume_starving": "ebs_volumes", "app_memory_heavy": "jvm_apps", "consumer_group_lagging": "consumer_groups",
+    "consumer_rogue": "ebs_volumes", "ebs_volume_starving": "ebs_volumes", "app_memory_heavy": "jvm_apps",
+    "consumer_group_lagging": "consumer_groups",
 }  # fmt: skip
 
 
@@ -144,7 +146,13 @@ class DeliveryScenario:
 def resource(resource_name: str, detector_id: str) -> Resource:
     """A resource of a scenario: the last part of its key is its name."""
     kind = DETECTORS[detector_id].resource_kind
-    columns = dict(zip(KINDS[kind], {"volume": ("1", "r", resource_name)}.get(kind, ("c", resource_name)), strict=True))
+    columns = dict(
+        zip(
+            KINDS[kind],
+            {"volume": ("1", "r", resource_name), "cluster": (resource_name,)}.get(kind, ("c", resource_name)),
+            strict=True,
+        )
+    )
     return Resource(kind, columns, resource_name)
 
 

@@ -253,6 +253,31 @@ def test_an_effect_that_outlives_its_cause_gets_its_own_issue_after_two_hours(ho
     assert hourly.states() == {"v1": ("alone", None, "closed"), "g1": ("alone", None, "open")}
 
 
+@pytest.mark.parametrize("after", ["ok", "unknown", "ended"])
+def test_an_effect_without_evidence_of_its_own_gets_no_issue_when_its_cause_is_resolved(
+    hourly: HourlyDelivery, after: str
+) -> None:
+    tie = {(g("g1"), V1): 0.9}
+    hourly.run({"v1": "firing"}, {"g1": "firing"}, tie)
+    for _ in range(2):
+        hourly.run({"v1": "ok"}, {"g1": "firing"}, tie)
+    for _ in range(5):
+        if after == "ended":
+            hourly.scenario.evaluate(
+                hourly.hour + 1, {"g1": "firing"}, LAG, metrics={"evidence_until": hour(2).isoformat()}
+            )
+            hourly.scenario.evaluate(hourly.hour + 1, {"v1": "ok"})
+            hourly.scenario.store_causes(hourly.hour + 1, {})
+            hourly.hour += 1
+            reconcile(hourly.scenario.engine, hourly.config, DETECTORS)
+            deliver(hourly.scenario.engine, hourly.sink, hourly.config)
+        else:
+            hourly.run({"v1": "ok"}, {"g1": after if hourly.hour < 3 else "unknown"}, {})
+    assert hourly.titles == ["ebs_volume_starving: v1"]
+    hourly.run({"v1": "ok"}, {"g1": "firing"}, {})
+    assert hourly.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g1"], "it goes on by itself"
+
+
 def test_a_tie_that_is_weak_for_two_hours_splits_an_incident(hourly: HourlyDelivery) -> None:
     hourly.run({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.7})
     hourly.run({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.4})
@@ -329,6 +354,28 @@ def test_an_incident_that_fires_again_within_the_window_reopens_its_issue(hourly
     hourly.run({"v1": "firing"}, {"g1": "firing"}, tie)
     assert [action for action, _ in hourly.delivered] == ["close", "reopen"] and len(hourly.titles) == 1
     assert "The finding is firing again." in hourly.delivered[1][1] and "title: g1" in hourly.delivered[1][1]
+
+
+def test_a_reopened_finding_with_a_new_cause_is_a_new_incident(hourly: HourlyDelivery) -> None:
+    hourly.run({}, {"g1": "firing"}, {})
+    for _ in range(2):
+        hourly.run({}, {"g1": "ok"}, {})
+    assert [action for action, _ in hourly.delivered] == ["close"]
+    hourly.run({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
+    assert hourly.titles == ["consumer_group_lagging: g1", "ebs_volume_starving: v1"]
+    assert [action for action, _ in hourly.delivered] == ["close"], "the issue of the earlier cause stays closed"
+    assert hourly.states() == {"v1": ("root", None, "open"), "g1": ("follows", "v1", "open")}
+
+
+def test_a_reopened_finding_with_the_cause_of_its_incident_reopens_that(hourly: HourlyDelivery) -> None:
+    hourly.run({}, {"g1": "firing"}, {})
+    hourly.run({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
+    assert hourly.states()["v1"] == ("root", "g1", "open"), "the cause joined the issue of its effect"
+    for _ in range(2):
+        hourly.run({"v1": "ok"}, {"g1": "ok"}, {})
+    hourly.run({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
+    assert hourly.titles == ["consumer_group_lagging: g1"]
+    assert [action for action, _ in hourly.delivered][-2:] == ["close", "reopen"]
 
 
 def test_hours_evaluated_in_another_order_end_in_the_same_incidents(scenario: DeliveryScenario, run: Any) -> None:

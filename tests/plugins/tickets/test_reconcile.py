@@ -473,3 +473,56 @@ def test_responses_in_the_tracker_are_applied(
     assert [(t["resource_name"], t["state"]) for t in scenario.tickets()] == list(
         zip(states, ("open", "open", "closed"), strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    ("until", "opens"),
+    [("2026-01-05T09:59:00+00:00", 0), ("2026-01-05T04:20:00Z", 0), ("2026-01-05T10:00:00+00:00", 1), (None, 1)],
+)
+def test_evidence_that_ended_before_the_evaluated_hour_opens_nothing(
+    scenario: DeliveryScenario, run: Any, until: str | None, opens: int
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, metrics={"evidence_until": until})
+    assert run().opened == opens
+
+
+def test_evidence_that_ended_reopens_nothing_and_closes_nothing(scenario: DeliveryScenario, run: Any) -> None:
+    within, ended = {"evidence_until": hour(0).isoformat()}, {"evidence_until": hour(3).isoformat()}
+    for number, (status, metrics) in enumerate([("firing", within), ("firing", within), ("ok", {}), ("ok", {})]):
+        scenario.evaluate(number, {"v1": status}, metrics=metrics)
+        run()
+    assert scenario.actions() == ["create", "close"]
+    scenario.evaluate(4, {"v1": "firing"}, metrics=ended)
+    run()
+    assert scenario.actions() == ["create", "close"]
+    scenario.evaluate(5, {"v1": "firing"}, metrics={"evidence_until": hour(5).isoformat()})
+    run()
+    assert scenario.actions() == ["create", "close", "reopen"]
+
+
+@pytest.mark.parametrize(
+    ("topics", "counts"),
+    [(["topic:c/clicks", "topic:c/orders"], (0, 1)), (["topic:c/bills"], (1, 0)), ([], (0, 1))],
+)
+def test_a_finding_about_a_cluster_reopens_only_for_what_it_affected(
+    scenario: DeliveryScenario, run: Any, topics: list[str], counts: tuple[int, int]
+) -> None:
+    rogue: dict[str, Any] = {"detector_id": "consumer_rogue", "affected": ("topic:c/clicks",)}
+    for number, status in enumerate(["firing", "ok", "ok"]):
+        scenario.evaluate(number, {"c": status}, **rogue)
+        run()
+    scenario.evaluate(3, {"c": "firing"}, **rogue | {"affected": tuple(topics)})
+    plan = run()
+    assert (plan.opened, plan.reopened) == counts
+
+
+def test_other_affected_resources_of_an_open_cluster_finding_are_news_once(
+    scenario: DeliveryScenario, run: Any
+) -> None:
+    rogue: dict[str, Any] = {"detector_id": "consumer_rogue"}
+    for number, topics in enumerate([["topic:c/clicks"], ["topic:c/clicks", "topic:c/bills"], ["topic:c/orders"]]):
+        scenario.evaluate(number, {"c": "firing"}, **rogue, affected=tuple(topics))
+        run()
+        run()
+    assert scenario.actions() == ["create", "comment"]
+    assert scenario.changes()[1]["body"] == "The affected resources changed:"
