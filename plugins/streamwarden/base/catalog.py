@@ -150,3 +150,20 @@ APPS: dict[str, SparkApp] = {
 }
 
 WRITER_OF: dict[str, str] = {table: app.name for app in APPS.values() for table in app.writes}
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "volume": ("account", "region", "volume_id"),
+    "instance": ("account", "region", "instance_id"),
+    "instances": ("account", "region", "instance_group"),
+    "host": ("cluster", "endpoint"),
+    "cluster": ("cluster",),
+    "broker": ("cluster", "broker_id"),
+    "process": ("cluster", "endpoint"),
+    "store": ("cluster", "topic"),
+    "application": ("cluster", "application_id"),
+    "topic": ("cluster", "topic"),
+    "reading": ("cluster", "topic", "group_id"),
+    "group": ("cluster", "group_id"),
+    "client": ("cluster", "client_id"),
+}
+"""Kind → its key columns, in order. Lower layers (infrastructure) come first."""

@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
@@ -28,7 +28,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import forms, incidents, pages
+from streamwarden.ui import forms, incidents, links, pages, resources
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -54,9 +54,24 @@ Words = Annotated[str | None, Query(max_length=200)]
 Stored = Annotated[Verb | None, Query()]
 Field = Annotated[str, Form(max_length=64)]
 
+Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
+Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
+
+
+class InvalidAddressError(StreamwardenError):
+    """The address contains a character that PostgreSQL cannot store in text."""
+
+
+def _require_text(request: Request) -> None:
+    """Raises InvalidAddressError if a NUL is in the address: PostgreSQL would refuse the query."""
+    values = [request.url.path, str(request.scope.get("path", "")), *request.query_params.values()]
+    if any("\0" in unquote(value) for value in values):
+        raise InvalidAddressError("The address contains a NUL character (%00). Remove it.")
+
+
 app = FastAPI(
     title="Streamwarden",
-    dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
+    dependencies=[Depends(requires_access_view(AccessView.PLUGINS)), Depends(_require_text)],
     docs_url=None,
     redoc_url=None,
     openapi_url=None,
@@ -83,7 +98,7 @@ def findings(
     severity: Words = None,
     detector: Words = None,
     words: Annotated[str | None, Query(alias="q", max_length=200)] = None,
-    after: Words = None,
+    after: Fingerprint = None,
 ) -> HTMLResponse:
     """Findings, filtered, a page of them."""
     return _page(request, "findings.html", pages.findings(severity, detector, words, after))
@@ -125,6 +140,12 @@ def respond(
     pages.respond(fingerprint, response)
     address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'stored': verb})}#responses"
     return RedirectResponse(address, status_code=303)
+
+
+@app.get("/resources/{kind}/{rest:path}")
+def resource(request: Request, kind: str, rest: str, asked_range: Range = "24h") -> HTMLResponse:
+    """One resource."""
+    return _page(request, "resource.html", resources.resource(kind, rest, asked_range))
 
 
 @app.get("/coverage")
@@ -177,8 +198,8 @@ def _refused(request: Request, error: AnyHTTPException) -> Response:
     return _problem(request, error.status_code, "Page not found", "Findings are deleted after their retention.")
 
 
-@app.exception_handler(pages.UnknownError)
-def _unknown(request: Request, error: pages.UnknownError) -> Response:
+@app.exception_handler(links.UnknownError)
+def _unknown(request: Request, error: links.UnknownError) -> Response:
     return _problem(request, 404, "Not found", str(error))
 
 
@@ -196,7 +217,13 @@ def _response_failed(request: Request, error: ResponseError) -> Response:
 def _invalid_request(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
     what = "The form" if request.method == "POST" else "The address"
-    return _problem(request, 422, f"{what} is invalid", f"{first['loc'][-1]}: {first['msg']}.")
+    status = 422 if request.method == "POST" else 400
+    return _problem(request, status, f"{what} is invalid", f"{first['loc'][-1]}: {first['msg']}.")
+
+
+@app.exception_handler(InvalidAddressError)
+def _invalid_address(request: Request, error: InvalidAddressError) -> Response:
+    return _problem(request, 400, "The address is invalid", str(error))
 
 
 @app.exception_handler(StreamwardenError)

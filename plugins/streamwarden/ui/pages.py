@@ -28,6 +28,7 @@ from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render, responses
 from streamwarden.tickets.evidence import missing_sources
 from streamwarden.tickets.responses import Response
+from streamwarden.ui.links import UnknownError
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
 MAX_CARDS, MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES, MAX_FALSE_POSITIVES = 12, 40, 60, 50, 20
@@ -66,10 +67,6 @@ RESPONSE_LABELS = {
 
 _QUERY_NAMES = {"severity": "severity", "detector": "detector", "words": "q"}
 _ALL = {"severity": None, "detector": None, "words": None, "after": None}
-
-
-class UnknownError(StreamwardenError):
-    """The address names something that does not exist."""
 
 
 @dataclass(frozen=True)

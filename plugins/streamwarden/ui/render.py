@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from streamwarden.rendering.readable import readable_metrics, span
 from streamwarden.rendering.templates import folder_templates
+from streamwarden.ui.links import display_name, resource_path
 
 
 def render(template: str, values: dict[str, Any]) -> str:
@@ -45,5 +46,6 @@ def paragraphs(text: str) -> list[str]:
 _TEMPLATES = folder_templates(
     Path(__file__).parent / "templates",
     hour_span=hour_span, ago=ago, web_link=web_link, paragraphs=paragraphs,
-    metrics=readable_metrics, iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
+    metrics=readable_metrics, resource_path=resource_path, display_name=display_name,
+    iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 )  # fmt: skip

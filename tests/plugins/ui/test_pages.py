@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 PATHS = (
     "/", "/findings", "/findings?q=x", f"/findings/{'0' * 64}", "/findings/x/y", "/coverage", "/detectors",
     "/detectors/app_memory_heavy", "/static/style.css", "/static/frame.js", "/static/../app.py", "/docs",
-    "/openapi.json", "/nothing",
+    "/openapi.json", "/nothing", "/resources/topic/demo%2Fx", "/findings?q=%00",
 )  # fmt: skip
 
 
