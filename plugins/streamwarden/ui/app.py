@@ -28,7 +28,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import forms, incidents, links, pages, resources
+from streamwarden.ui import forms, incidents, links, pages, resources, searching
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -36,12 +36,14 @@ STATIC = Path(__file__).parent / "static"
 ASSETS = {
     "style.css": "text/css",
     "frame.js": "text/javascript",
+    "search.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "icon-dark.svg": "image/svg+xml",
 }
 HEADERS = {
-    # Only our own script and style sheet; charts are embedded images.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+    # Only our own scripts and style sheet; charts are embedded images.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; "
     "form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
@@ -54,6 +56,8 @@ Words = Annotated[str | None, Query(max_length=200)]
 Stored = Annotated[Verb | None, Query()]
 Field = Annotated[str, Form(max_length=64)]
 
+State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledged", "muted"] | None, Query()]
+Searched = Annotated[str | None, Query(alias="q", max_length=200)]
 Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
 Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
 
@@ -97,11 +101,32 @@ def findings(
     request: Request,
     severity: Words = None,
     detector: Words = None,
-    words: Annotated[str | None, Query(alias="q", max_length=200)] = None,
+    kind: Words = None,
+    cluster: Words = None,
+    owner: Words = None,
+    application: Words = None,
+    state: State = None,
+    words: Searched = None,
     after: Fingerprint = None,
 ) -> HTMLResponse:
     """Findings, filtered, a page of them."""
-    return _page(request, "findings.html", pages.findings(severity, detector, words, after))
+    filters = {"severity": severity, "detector": detector, "kind": kind, "cluster": cluster, "owner": owner}
+    values = pages.findings(words, after, **filters, application=application, state=state)
+    return _page(request, "findings.html", values)
+
+
+@app.get("/search")
+def search(
+    request: Request, words: Searched = None, kind: Words = None, page: Annotated[int, Query(ge=1, le=10_000)] = 1
+) -> HTMLResponse:
+    """Resources and findings that contain all words."""
+    return _page(request, "search.html", searching.search(words, kind, page))
+
+
+@app.get("/search/suggestions")
+def suggestions(request: Request, words: Searched = None) -> HTMLResponse:
+    """The first results, as a part of a page for the list below the search field."""
+    return _page(request, "suggestions.html", searching.search(words, None, is_suggestion=True))
 
 
 @app.get("/findings/{fingerprint}")

@@ -18,6 +18,7 @@ PATHS = (
     "/", "/findings", "/findings?q=x", f"/findings/{'0' * 64}", "/findings/x/y", "/coverage", "/detectors",
     "/detectors/app_memory_heavy", "/static/style.css", "/static/frame.js", "/static/../app.py", "/docs",
     "/openapi.json", "/nothing", "/resources/topic/demo%2Fx", "/findings?q=%00",
+    "/search?q=x", "/search/suggestions?q=x",
 )  # fmt: skip
 
 
