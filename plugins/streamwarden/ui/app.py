@@ -28,7 +28,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import forms, incidents, links, pages, resources, searching
+from streamwarden.ui import forms, incidents, links, overview, pages, resources, searching
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ Field = Annotated[str, Form(max_length=64)]
 
 State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledged", "muted"] | None, Query()]
 Searched = Annotated[str | None, Query(alias="q", max_length=200)]
+Page = Annotated[int, Query(ge=1, le=10_000)]
 Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
 Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
 
@@ -91,9 +92,9 @@ async def _guard_headers(request: Request, call_next: Callable[[Request], Awaita
 
 
 @app.get("/")
-def overview(request: Request) -> HTMLResponse:
+def overview_page(request: Request, page: Page = 1) -> HTMLResponse:
     """The overview."""
-    return _page(request, "overview.html", pages.overview())
+    return _page(request, "overview.html", overview.overview(page))
 
 
 @app.get("/findings")
@@ -116,9 +117,7 @@ def findings(
 
 
 @app.get("/search")
-def search(
-    request: Request, words: Searched = None, kind: Words = None, page: Annotated[int, Query(ge=1, le=10_000)] = 1
-) -> HTMLResponse:
+def search(request: Request, words: Searched = None, kind: Words = None, page: Page = 1) -> HTMLResponse:
     """Resources and findings that contain all words."""
     return _page(request, "search.html", searching.search(words, kind, page))
 

@@ -31,7 +31,7 @@ from streamwarden.tickets.responses import Response
 from streamwarden.ui.links import KIND_LABELS, UnknownError
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
-MAX_CARDS, MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES, MAX_FALSE_POSITIVES = 12, 40, 60, 50, 20
+MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES, MAX_FALSE_POSITIVES = 40, 60, 50, 20
 IDLE_EXCEPTION = timedelta(days=7)
 STALE_AFTER = timedelta(hours=3)  # the hour, the time until its data is complete, and its run
 STATUS_LABELS = {
@@ -94,24 +94,15 @@ class Strip:
     cells: list[Cell]
     label: str
 
-
-def overview() -> Row:
-    """Overview: open findings, what was not evaluated, source freshness, detector status of the last 24 h."""
-    with _warehouse() as (connection, config):
-        summary = _fetch(connection, "newest_hour")[0]
-        found = _fetch(connection, "findings", **NO_FILTER, most=MAX_CARDS)
-        newest = summary["hour"] or datetime.now(UTC)
-        day = {"start": newest - timedelta(hours=STRIP_HOURS - 1), "finish": newest + HOUR}
-        return {
-            "place": "overview",
-            "summary": summary,
-            "stale": summary["hour"] is not None and datetime.now(UTC) - (newest + HOUR) > STALE_AFTER,
-            "findings": _with_strips(connection, found, newest),
-            "not_evaluated": _fetch(connection, "not_evaluated", most=MAX_LINES),
-            "sources": _sources(connection, newest),
-            "detectors": _detector_rows(connection, config, newest),
-            "fleet": ask(connection, "reports/fleet", **day),
-        }
+    @property
+    def runs(self) -> list[tuple[int, list[Cell]]]:
+        """Consecutive hours with equal status and severity: index of the first hour, and the hours."""
+        runs, first = [], 0
+        for _, group in groupby(self.cells, key=lambda cell: (cell.status, cell.severity)):
+            cells = list(group)
+            runs.append((first, cells))
+            first += len(cells)
+        return runs
 
 
 def words_of(text: str | None) -> list[str]:
@@ -227,7 +218,8 @@ def coverage(hour_text: str | None) -> Row:
     with _warehouse() as (connection, _):
         newest = _fetch(connection, "gathered_hours")[0]["hour"]
         hour = _hour(hour_text) or newest
-        base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS}
+        missing = _fetch(connection, "not_evaluated", most=MAX_LINES)
+        base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS, "not_evaluated": missing}
         if hour is None:
             return base | {"sources": [], "gaps": [], "loads": {}}
         gaps = _fetch(connection, "hour_gaps", hour=hour, most=MAX_LINES, examples=MAX_EXAMPLES)
