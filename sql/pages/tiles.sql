@@ -66,7 +66,7 @@ select
   r.kind,
   r.key,
   r.name,
-  r.owner,
+  r.cluster,
   (array['critical', 'warning', 'info'])[w.rank] as severity,
   coalesce(w.findings, 0) as findings,
   u.resource is not null or r.seen_hour < r.as_of as is_unsure,

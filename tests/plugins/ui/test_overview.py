@@ -15,14 +15,14 @@ from streamwarden.ui.overview import MAX_INCIDENTS
 from tests.sql.rows import insert_row, insert_rows
 
 pytestmark = pytest.mark.slow
-FINDINGS, TOPICS, APPLICATIONS, TICKETS = 500, 2_000, 200, 30
+FINDINGS, TOPICS, APPLICATIONS, TICKETS = 500, 2_000, 200, 31
 CLUSTERS = ("orders-prod", "payments-prod")
 KIB = 1024
 
 
 @pytest.fixture(scope="module")
 def large(module_warehouse: sa.Engine) -> Iterator[sa.Engine]:
-    """500 firing findings of 2,000 topics, of which 30 have tickets: the last has 20 of them as downstream effects."""
+    """500 firing findings of 2,000 topics, of which 31 have tickets: the last has 20 of them as downstream effects."""
     newest = last_full_hour()
     at = {"hour": newest}
     with module_warehouse.begin() as connection:

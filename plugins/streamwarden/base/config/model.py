@@ -410,7 +410,7 @@ class ExternalLink(Section):
     @model_validator(mode="after")
     def _names_key_columns(self) -> ExternalLink:
         try:
-            parts = [part[1:] for part in Formatter().parse(self.url) if part[1] is not None]
+            parts = [(name, spec, how) for _, name, spec, how in Formatter().parse(self.url) if name is not None]
         except ValueError as error:
             raise ValueError(f"`url` is not a template: {error}") from None
         if any(spec or conversion for _, spec, conversion in parts):
