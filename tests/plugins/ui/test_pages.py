@@ -113,11 +113,11 @@ def test_the_page_of_a_finding(page: Any, findings: dict[str, str]) -> None:
 
 def test_the_filter_finds_findings_and_reports_no_match(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/findings")
-    page.fill("input[name=q]", "BILL")
-    page.press("input[name=q]", "Enter")
+    page.fill("main input[name=q]", "BILL")
+    page.press("main input[name=q]", "Enter")
     expect(page.locator("article")).to_have_count(1)
-    page.fill("input[name=q]", "'; drop table x; -- \"<script>alert(1)</script>")
-    page.press("input[name=q]", "Enter")
+    page.fill("main input[name=q]", "'; drop table x; -- \"<script>alert(1)</script>")
+    page.press("main input[name=q]", "Enter")
     expect(page.locator("main")).to_contain_text("No open finding matches.")
 
 

@@ -39,6 +39,7 @@ addEventListener("DOMContentLoaded", () => {
       if (field.offsetParent) field.focus();
       else location.assign(field.form.action);
     } else if (event.key === "Escape" && !list.hidden) {
+      event.preventDefault(); // Chromium would clear the field
       hide();
       field.focus();
     } else if (!list.hidden && event.target.closest("#search") && ["ArrowDown", "ArrowUp"].includes(event.key)) {
