@@ -48,6 +48,7 @@ def test_results_appear_while_typing_and_the_keyboard_is_enough(page: Any, findi
     page.keyboard.press("Escape")
     expect(page.locator("#search-results")).to_be_hidden()
     page.keyboard.type(" demo/")
+    expect(page.locator("#search-results")).to_be_visible()
     expect(page.locator("#search-results li")).to_have_count(3)
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
