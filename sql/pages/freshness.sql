@@ -7,8 +7,8 @@ select
   newest.hour,
   count(*) filter (where c.hour = newest.hour) as asked,
   count(*) filter (where c.hour = newest.hour and c.status = 'answered') as answered,
-  count(distinct (c.app, c.source)) as sources,
-  count(distinct (c.app, c.source)) filter (where c.status = 'answered') as answering_sources
+  count(distinct(c.app, c.source)) as sources,
+  count(distinct(c.app, c.source)) filter (where c.status = 'answered') as answering_sources
 from newest
 left join detect.coverage as c on c.hour > newest.hour - interval '3 hours' and newest.hour >= c.hour
 group by newest.hour

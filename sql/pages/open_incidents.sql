@@ -44,5 +44,5 @@ select
   f.*,
   count(*) over () as total
 from found as f
-order by public.severity_rank(f.severity), f.effects desc, f.since_hour desc nulls last, f.resource_name, f.fingerprint
+order by public.severity_rank(f.severity), f.effects desc, f.since_hour desc nulls last, f.resource_name asc, f.fingerprint asc
 limit cast(:most as integer) offset cast(:skip as integer)

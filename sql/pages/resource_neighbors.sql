@@ -65,4 +65,4 @@ ranked as (
 
 select * from ranked
 where place <= cast(:most as integer)
-order by direction desc, depth, kind, place
+order by direction desc, depth asc, kind asc, place asc

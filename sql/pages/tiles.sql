@@ -76,4 +76,4 @@ from detect.resource as r
 left join worst as w on r.key = w.key
 left join unsure as u on r.key = u.resource
 where r.kind in ('cluster', 'application')
-order by r.kind desc, place
+order by r.kind desc, place asc

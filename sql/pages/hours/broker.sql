@@ -24,6 +24,7 @@ from generate_series(cast(:start as timestamptz), cast(:finish as timestamptz), 
 left join lateral (
   select * from metrics.broker_hourly as m
   where m.hour = h.hour and m.cluster = :cluster and coalesce(cast(m.broker_id as text), m.endpoint) = :broker_id
+  order by m.endpoint
   limit 1
 ) as m on true
 order by h.hour

@@ -21,7 +21,6 @@ left join lateral (
     m.hour = h.hour
     and m.cluster = :cluster
     and m.group_id = :group_id
-  limit 1
 ) as m on true
 left join lateral (
   select jsonb_agg(distinct ltrim(g.host, '/') order by ltrim(g.host, '/')) as hosts

@@ -23,6 +23,5 @@ left join lateral (
     m.hour = h.hour
     and m.cluster = :cluster
     and m.endpoint = :endpoint
-  limit 1
 ) as m on true
 order by h.hour

@@ -18,7 +18,6 @@ left join lateral (
     and m.account = :account
     and m.region = :region
     and m.instance_id = :instance_id
-  limit 1
 ) as m on true
 left join lateral (
   select * from inventory.instance_hourly as i

@@ -32,6 +32,7 @@ left join lateral (
         and a.cluster = :cluster and a.endpoint = :endpoint
     ))
     and m.endpoint = :endpoint
+  order by m.endpoint
   limit 1
 ) as m on true
 order by h.hour

@@ -15,7 +15,6 @@ left join lateral (
     m.hour = h.hour
     and m.cluster = :cluster
     and m.topic = :topic
-  limit 1
 ) as m on true
 left join lateral (
   select t.log_bytes from metrics.topic_hourly as t

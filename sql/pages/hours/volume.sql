@@ -24,7 +24,6 @@ left join lateral (
     and m.account = :account
     and m.region = :region
     and m.volume_id = :volume_id
-  limit 1
 ) as m on true
 left join lateral (
   select * from inventory.volume_hourly as v
