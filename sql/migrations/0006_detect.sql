@@ -138,6 +138,28 @@ create table detect.open_finding (
   is_ok boolean not null  -- Whether it is healthy in its newest hour
 );
 
+-- Resources as of the newest hour, stored by the step `causes`: the view `resource` computes them, which takes too long for pages.
+create table detect.resource (
+  key text primary key,  -- Key, the same everywhere, e.g. broker:orders-prod/3
+  kind text not null,  -- As in the view resource
+  name text not null,  -- Short name
+  cluster text,  -- Kafka cluster; null for AWS resources
+  application text,  -- Application that it belongs to
+  owner text,  -- Owner; null: unassigned
+  seen_hour timestamptz not null,  -- Newest hour in which it was seen (UTC)
+  as_of timestamptz not null  -- Hour for which all rows were stored (UTC)
+);
+
+-- Dependencies between resources as of the same hour, from the view `resource_link`.
+create table detect.resource_link (
+  upstream text not null,  -- Key of the resource that can affect the other
+  downstream text not null,  -- Key of the resource that can be affected
+  basis text not null,  -- Kind of dependency: attached, runs on, leads, read by, …
+  seen_hour timestamptz not null,  -- Newest hour with the dependency (UTC)
+  primary key (upstream, downstream, basis)
+);
+create index resource_link_by_downstream on detect.resource_link (downstream);
+
 -- Hours for which causes were weighed.
 create table detect.weighing (
   hour timestamptz primary key,  -- Start of the hour (UTC)

@@ -203,3 +203,21 @@ def rows_of(app: str, table: str) -> str:
         return f"({share})"
     others = [f"({other.shares[table]}) is not true" for other in APPS.values() if table in other.shares]
     return " and ".join(others) or "true"
+
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "volume": ("account", "region", "volume_id"),
+    "instance": ("account", "region", "instance_id"),
+    "instances": ("account", "region", "instance_group"),
+    "host": ("cluster", "endpoint"),
+    "cluster": ("cluster",),
+    "broker": ("cluster", "broker_id"),
+    "process": ("cluster", "endpoint"),
+    "store": ("cluster", "topic"),
+    "application": ("cluster", "application_id"),
+    "topic": ("cluster", "topic"),
+    "reading": ("cluster", "topic", "group_id"),
+    "group": ("cluster", "group_id"),
+    "client": ("cluster", "client_id"),
+}
+"""Kind → its key columns, in order. Lower layers (infrastructure) come first."""

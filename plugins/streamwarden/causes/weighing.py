@@ -19,6 +19,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from streamwarden.base.warehouse import ensure_day
 from streamwarden.causes import rule
+from streamwarden.causes.topology import store_topology
 from streamwarden.detectors.load import Detector, ParameterValue
 from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.detectors.resources import KINDS
@@ -77,8 +78,12 @@ def find_causes(
     engine: sa.Engine, detectors: Mapping[str, Detector], hour: datetime,
     params: Mapping[str, ParameterValue] | None = None,
 ) -> str:  # fmt: skip
-    """Ranks the causes of an hour and replaces the stored ones, in one transaction. Returns a summary in words."""
+    """Ranks the causes of an hour and replaces the stored ones, in one transaction. Returns a summary in words.
+
+    Stores the topology of the hour first, which pages read.
+    """
     ensure_day(engine, hour.date())
+    store_topology(engine, hour)
     with engine.begin() as connection:
         started = time.monotonic()
         found = weigh(connection, detectors, hour, params)

@@ -10,22 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-KINDS: dict[str, tuple[str, ...]] = {
-    "volume": ("account", "region", "volume_id"),
-    "instance": ("account", "region", "instance_id"),
-    "instances": ("account", "region", "instance_group"),
-    "host": ("cluster", "endpoint"),
-    "cluster": ("cluster",),
-    "broker": ("cluster", "broker_id"),
-    "process": ("cluster", "endpoint"),
-    "store": ("cluster", "topic"),
-    "application": ("cluster", "application_id"),
-    "topic": ("cluster", "topic"),
-    "reading": ("cluster", "topic", "group_id"),
-    "group": ("cluster", "group_id"),
-    "client": ("cluster", "client_id"),
-}
-"""Kind → its key columns, in order. Lower layers (infrastructure) come first."""
+from streamwarden.base.catalog import KINDS
+
+__all__ = ["KINDS", "Resource", "owner_entry", "resource_key"]
 
 
 @dataclass(frozen=True)

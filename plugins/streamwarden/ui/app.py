@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
@@ -28,7 +28,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import forms, incidents, pages
+from streamwarden.ui import forms, incidents, links, overview, pages, resources, searching
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -36,12 +36,14 @@ STATIC = Path(__file__).parent / "static"
 ASSETS = {
     "style.css": "text/css",
     "frame.js": "text/javascript",
+    "search.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "icon-dark.svg": "image/svg+xml",
 }
 HEADERS = {
-    # Only our own script and style sheet; charts are embedded images.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+    # Only our own scripts and style sheet; charts are embedded images.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; "
     "form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",
@@ -54,9 +56,27 @@ Words = Annotated[str | None, Query(max_length=200)]
 Stored = Annotated[Verb | None, Query()]
 Field = Annotated[str, Form(max_length=64)]
 
+State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledged", "muted"] | None, Query()]
+Searched = Annotated[str | None, Query(alias="q", max_length=200)]
+Page = Annotated[int, Query(ge=1, le=10_000)]
+Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
+Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
+
+
+class InvalidAddressError(StreamwardenError):
+    """The address contains a character that PostgreSQL cannot store in text."""
+
+
+def _require_text(request: Request) -> None:
+    """Raises InvalidAddressError if a NUL is in the address: PostgreSQL would refuse the query."""
+    values = [request.url.path, str(request.scope.get("path", "")), *request.query_params.values()]
+    if any("\0" in unquote(value) for value in values):
+        raise InvalidAddressError("The address contains a NUL character (%00). Remove it.")
+
+
 app = FastAPI(
     title="Streamwarden",
-    dependencies=[Depends(requires_access_view(AccessView.PLUGINS))],
+    dependencies=[Depends(requires_access_view(AccessView.PLUGINS)), Depends(_require_text)],
     docs_url=None,
     redoc_url=None,
     openapi_url=None,
@@ -72,9 +92,9 @@ async def _guard_headers(request: Request, call_next: Callable[[Request], Awaita
 
 
 @app.get("/")
-def overview(request: Request) -> HTMLResponse:
+def overview_page(request: Request, page: Page = 1) -> HTMLResponse:
     """The overview."""
-    return _page(request, "overview.html", pages.overview())
+    return _page(request, "overview.html", overview.overview(page))
 
 
 @app.get("/findings")
@@ -82,11 +102,30 @@ def findings(
     request: Request,
     severity: Words = None,
     detector: Words = None,
-    words: Annotated[str | None, Query(alias="q", max_length=200)] = None,
-    after: Words = None,
+    kind: Words = None,
+    cluster: Words = None,
+    owner: Words = None,
+    application: Words = None,
+    state: State = None,
+    words: Searched = None,
+    after: Fingerprint = None,
 ) -> HTMLResponse:
     """Findings, filtered, a page of them."""
-    return _page(request, "findings.html", pages.findings(severity, detector, words, after))
+    filters = {"severity": severity, "detector": detector, "kind": kind, "cluster": cluster, "owner": owner}
+    values = pages.findings(words, after, **filters, application=application, state=state)
+    return _page(request, "findings.html", values)
+
+
+@app.get("/search")
+def search(request: Request, words: Searched = None, kind: Words = None, page: Page = 1) -> HTMLResponse:
+    """Resources and findings that contain all words."""
+    return _page(request, "search.html", searching.search(words, kind, page))
+
+
+@app.get("/search/suggestions")
+def suggestions(request: Request, words: Searched = None) -> HTMLResponse:
+    """The first results, as a part of a page for the list below the search field."""
+    return _page(request, "suggestions.html", searching.search(words, None, is_suggestion=True))
 
 
 @app.get("/findings/{fingerprint}")
@@ -125,6 +164,12 @@ def respond(
     pages.respond(fingerprint, response)
     address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'stored': verb})}#responses"
     return RedirectResponse(address, status_code=303)
+
+
+@app.get("/resources/{kind}/{rest:path}")
+def resource(request: Request, kind: str, rest: str, asked_range: Range = "24h") -> HTMLResponse:
+    """One resource."""
+    return _page(request, "resource.html", resources.resource(kind, rest, asked_range))
 
 
 @app.get("/coverage")
@@ -177,8 +222,8 @@ def _refused(request: Request, error: AnyHTTPException) -> Response:
     return _problem(request, error.status_code, "Page not found", "Findings are deleted after their retention.")
 
 
-@app.exception_handler(pages.UnknownError)
-def _unknown(request: Request, error: pages.UnknownError) -> Response:
+@app.exception_handler(links.UnknownError)
+def _unknown(request: Request, error: links.UnknownError) -> Response:
     return _problem(request, 404, "Not found", str(error))
 
 
@@ -196,7 +241,13 @@ def _response_failed(request: Request, error: ResponseError) -> Response:
 def _invalid_request(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
     what = "The form" if request.method == "POST" else "The address"
-    return _problem(request, 422, f"{what} is invalid", f"{first['loc'][-1]}: {first['msg']}.")
+    status = 422 if request.method == "POST" else 400
+    return _problem(request, status, f"{what} is invalid", f"{first['loc'][-1]}: {first['msg']}.")
+
+
+@app.exception_handler(InvalidAddressError)
+def _invalid_address(request: Request, error: InvalidAddressError) -> Response:
+    return _problem(request, 400, "The address is invalid", str(error))
 
 
 @app.exception_handler(StreamwardenError)

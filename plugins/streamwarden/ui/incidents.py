@@ -7,7 +7,8 @@ import re
 from streamwarden.base.hours import HOUR
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render
-from streamwarden.ui.pages import UnknownError, _fetch, _strip, _warehouse, response_data, unexplained
+from streamwarden.ui.links import UnknownError
+from streamwarden.ui.pages import _fetch, _strip, _warehouse, response_data, unexplained
 
 MAX_WEIGHED, MIN_HOURS, MAX_HOURS = 60, 12, 72
 

@@ -28,9 +28,10 @@ from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render, responses
 from streamwarden.tickets.evidence import missing_sources
 from streamwarden.tickets.responses import Response
+from streamwarden.ui.links import KIND_LABELS, UnknownError
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
-MAX_CARDS, MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES, MAX_FALSE_POSITIVES = 12, 40, 60, 50, 20
+MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES, MAX_FALSE_POSITIVES = 40, 60, 50, 20
 IDLE_EXCEPTION = timedelta(days=7)
 STALE_AFTER = timedelta(hours=3)  # the hour, the time until its data is complete, and its run
 STATUS_LABELS = {
@@ -64,12 +65,16 @@ RESPONSE_LABELS = {
     "link": "linked",
 }
 
-_QUERY_NAMES = {"severity": "severity", "detector": "detector", "words": "q"}
-_ALL = {"severity": None, "detector": None, "words": None, "after": None}
-
-
-class UnknownError(StreamwardenError):
-    """The address names something that does not exist."""
+FILTERS = ("severity", "detector", "kind", "cluster", "owner", "application", "state")
+"""Filters of the page Findings besides its words."""
+NO_FILTER: Row = dict.fromkeys(FILTERS) | {"words": [], "after": None}
+STATES = {
+    "firing": "firing",
+    "healthy": "healthy now",
+    "not_evaluated": "not evaluated now",
+    "acknowledged": "acknowledged",
+    "muted": "muted",
+}
 
 
 @dataclass(frozen=True)
@@ -89,47 +94,52 @@ class Strip:
     cells: list[Cell]
     label: str
 
-
-def overview() -> Row:
-    """Overview: open findings, what was not evaluated, source freshness, detector status of the last 24 h."""
-    with _warehouse() as (connection, config):
-        summary = _fetch(connection, "newest_hour")[0]
-        found = _fetch(connection, "findings", **_ALL, most=MAX_CARDS)
-        newest = summary["hour"] or datetime.now(UTC)
-        day = {"start": newest - timedelta(hours=STRIP_HOURS - 1), "finish": newest + HOUR}
-        return {
-            "place": "overview",
-            "summary": summary,
-            "stale": summary["hour"] is not None and datetime.now(UTC) - (newest + HOUR) > STALE_AFTER,
-            "findings": _with_strips(connection, found, newest),
-            "not_evaluated": _fetch(connection, "not_evaluated", most=MAX_LINES),
-            "sources": _sources(connection, newest),
-            "detectors": _detector_rows(connection, config, newest),
-            "fleet": ask(connection, "reports/fleet", **day),
-        }
+    @property
+    def runs(self) -> list[tuple[int, list[Cell]]]:
+        """Consecutive hours with equal status and severity: index of the first hour, and the hours."""
+        runs, first = [], 0
+        for _, group in groupby(self.cells, key=lambda cell: (cell.status, cell.severity)):
+            cells = list(group)
+            runs.append((first, cells))
+            first += len(cells)
+        return runs
 
 
-def findings(severity: str | None, detector: str | None, words: str | None, after: str | None = None) -> Row:
+def words_of(text: str | None) -> list[str]:
+    """The words of a search in lower case, at most ten."""
+    return clean(text or "").lower().split()[:10]
+
+
+def findings(words: str | None, after: str | None = None, **filters: str | None) -> Row:
     """Open findings, filtered, and on the first page the tickets closed in the last 14 days.
 
     Args:
         after: fingerprint of the last finding of the previous page.
+        filters: values by the names in `FILTERS`; empty or None: all.
     """
-    words = words.strip() if words else None
+    text = clean(words or "")
     with _warehouse() as (connection, _):
         newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
-        asked = {"severity": severity or None, "detector": detector or None, "words": words or None}
-        found = _fetch(connection, "findings", **asked, after=after or None, most=MAX_FINDINGS)
+        asked = {name: filters.get(name) or None for name in FILTERS}
+        found = _fetch(connection, "findings", **asked, words=words_of(text), after=after or None, most=MAX_FINDINGS)
+        choices: dict[str, list[str]] = {"owner": [], "application": [], "cluster": []}
+        for row in _fetch(connection, "finding_values"):
+            choices[row["filter"]].append(row["value"])
         is_first = not found or found[0]["place"] == 1
         return {
             "place": "findings",
             "asked": asked,
+            "text": text,
+            "is_filtered": bool(text) or any(asked.values()),
+            "choices": choices,
+            "kind_labels": KIND_LABELS,
+            "states": STATES,
             "newest": newest,
             "severities": SEVERITIES,
             "detectors": load_detectors(),
             "findings": _with_strips(connection, found, newest),
             "is_first": is_first,
-            "filters": urlencode({_QUERY_NAMES[name]: value for name, value in asked.items() if value}),
+            "filters": urlencode({name: value for name, value in (asked | {"q": text}).items() if value}),
             "closed": _fetch(connection, "closed", newest=newest, days=CLOSED_DAYS, most=MAX_LINES) if is_first else [],
             "closed_days": CLOSED_DAYS,
             "close_labels": CLOSE_LABELS,
@@ -208,7 +218,8 @@ def coverage(hour_text: str | None) -> Row:
     with _warehouse() as (connection, _):
         newest = _fetch(connection, "gathered_hours")[0]["hour"]
         hour = _hour(hour_text) or newest
-        base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS}
+        missing = _fetch(connection, "not_evaluated", most=MAX_LINES)
+        base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS, "not_evaluated": missing}
         if hour is None:
             return base | {"sources": [], "gaps": [], "loads": {}}
         gaps = _fetch(connection, "hour_gaps", hour=hour, most=MAX_LINES, examples=MAX_EXAMPLES)
@@ -234,7 +245,7 @@ def detector(detector_id: str) -> Row:
     with _warehouse() as (connection, config):
         newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
         strips = [row for row in _detector_rows(connection, config, newest) if row["id"] == detector_id]
-        found = _fetch(connection, "findings", **_ALL | {"detector": detector_id}, most=MAX_LINES)
+        found = _fetch(connection, "findings", **NO_FILTER | {"detector": detector_id}, most=MAX_LINES)
         false_positives = _fetch(connection, "false_positives", detector=detector_id, most=MAX_FALSE_POSITIVES)
         known_exceptions = {row["rule"]: row for row in _fetch(connection, "exceptions", detector=detector_id)}
     in_force = this.params_in_force(config)

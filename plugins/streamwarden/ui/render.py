@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from streamwarden.rendering.readable import readable_metrics, span
 from streamwarden.rendering.templates import folder_templates
+from streamwarden.ui.links import display_name, resource_path
 
 
 def render(template: str, values: dict[str, Any]) -> str:
@@ -32,6 +33,11 @@ def ago(value: datetime) -> str:
     return f"{span(seconds - seconds % 60)} ago"
 
 
+def short_moment(value: datetime) -> str:
+    """A time without year and zone, for narrow tables: `05 Jan 10:00`."""
+    return f"{value.astimezone(UTC):%d %b %H:%M}"
+
+
 def web_link(url: str | None) -> str | None:
     """The URL if it is HTTP or HTTPS, so that a tracker cannot inject `javascript:`; else None."""
     return url if url and urlsplit(url).scheme in ("http", "https") else None
@@ -44,6 +50,7 @@ def paragraphs(text: str) -> list[str]:
 
 _TEMPLATES = folder_templates(
     Path(__file__).parent / "templates",
-    hour_span=hour_span, ago=ago, web_link=web_link, paragraphs=paragraphs,
-    metrics=readable_metrics, iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
+    hour_span=hour_span, ago=ago, web_link=web_link, short_moment=short_moment, paragraphs=paragraphs,
+    metrics=readable_metrics, resource_path=resource_path, display_name=display_name,
+    iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 )  # fmt: skip

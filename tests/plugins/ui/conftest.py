@@ -17,6 +17,7 @@ from demo.airflow import Airflow
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
 from streamwarden.base.hours import HOUR, last_full_hour
 from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.causes import store_topology
 from streamwarden.detectors import evaluate, load_detectors
 from streamwarden.tickets import reconcile
 
@@ -140,6 +141,7 @@ def findings(module_warehouse: sa.Engine) -> dict[str, str]:
             " metrics = cast(cast(metrics as jsonb) || cast(:more as jsonb) as json)"
         )
         connection.execute(sa.text(more), {"actions": "Add members: 3 of 12 partitions are read.", "more": _FIGURES})
+    store_topology(module_warehouse, newest)
     reconcile(module_warehouse, Config(), detectors)
     with module_warehouse.begin() as connection:
         connection.execute(

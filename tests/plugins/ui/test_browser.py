@@ -114,8 +114,12 @@ def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_flee
     with page_of(chromium, airflow, "editor") as page:
         page.goto("/streamwarden/")
         assert "1 critical" in page.locator("h1").inner_text()
-        page.set_viewport_size({"width": 1280, "height": 1240})
+        page.set_viewport_size({"width": 1280, "height": 560})
         picture(page, "fleet")
+        page.goto("/streamwarden/resources/broker/orders-prod%2F3")
+        assert page.locator(".timeline rect").count() > 1
+        page.set_viewport_size({"width": 1280, "height": 1240})
+        picture(page, "resource")
         page.goto(f"/streamwarden/findings/{sample_fleet.root}")
         assert page.locator("img.plot:visible").count() == 1
         page.set_viewport_size({"width": 1280, "height": 1400})

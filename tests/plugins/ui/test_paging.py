@@ -42,7 +42,7 @@ def shown(**asked: str) -> list[list[str]]:
     """Names on each page, in order; follows the links to the next page."""
     names, query = [], {"severity": None, "detector": None, "q": None, "after": None, **asked}
     while True:
-        values = pages.findings(query["severity"], query["detector"], query["q"], query["after"])
+        values = pages.findings(query["q"], query["after"], severity=query["severity"], detector=query["detector"])
         page = render("findings.html", {"root": "", "airflow": "", "assets": "", "version": "0.1.0"} | values)
         names.append([finding["resource_name"] for finding in values["findings"]])
         found = re.search(r'rel="next" href="([^"]+)"', page)
@@ -70,5 +70,5 @@ def test_links_to_the_next_page_keep_the_filters(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("findings")
 def test_after_a_finding_that_is_gone_the_first_page_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MAX_FINDINGS", 3)
-    values = pages.findings(None, None, None, "f" * 64)
+    values = pages.findings(None, "f" * 64)
     assert (values["is_first"], [finding["place"] for finding in values["findings"]]) == (True, [1, 2, 3])

@@ -6,11 +6,13 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
+from string import Formatter
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
 from streamwarden.base.addresses import address_of
+from streamwarden.base.catalog import KINDS
 from streamwarden.base.config.fields import (
     ClusterName,
     JobPattern,
@@ -485,6 +487,40 @@ class LatencyTarget(Section):
     )
 
 
+def _is_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"there is no kind of resource '{kind}'; choose from {', '.join(KINDS)}")
+    return kind
+
+
+class ExternalLink(Section):
+    """A link from the pages of resources to another system, e.g. the AWS console, a Kafka UI, Grafana, or logs."""
+
+    name: Name = Field(description="Text of the link, e.g. `AWS console`.")
+    kinds: list[Annotated[str, AfterValidator(_is_kind)]] = Field(
+        min_length=1, description="Kinds of resources with this link, e.g. `[volume]`; the view `resource` lists all."
+    )
+    url: WebAddress = Field(
+        description="URL with the key columns of the kind in braces, e.g."
+        " `https://grafana.internal/d/topic?var-topic={topic}`. Values are percent-encoded; `{{` is a brace."
+    )
+
+    @model_validator(mode="after")
+    def _names_key_columns(self) -> ExternalLink:
+        try:
+            parts = [(name, spec, how) for _, name, spec, how in Formatter().parse(self.url) if name is not None]
+        except ValueError as error:
+            raise ValueError(f"`url` is not a template: {error}") from None
+        if any(spec or conversion for _, spec, conversion in parts):
+            raise ValueError("`url` has a format in braces; only names of key columns are allowed there")
+        fields = [field for field, _, _ in parts]
+        for kind in self.kinds:
+            if unknown := sorted({*fields} - {*KINDS[kind]}):
+                known = ", ".join(f"{{{column}}}" for column in KINDS[kind])
+                raise ValueError(f"`url` has {{{unknown[0]}}}; a {kind} has {known}")
+        return self
+
+
 class Jobs(Section):
     """Samza jobs."""
 
@@ -520,6 +556,9 @@ class Config(Section):
         default_factory=list,
         description="Targets of the detector latency_over_target: the first match applies; an application without one"
         " is not evaluated.",
+    )
+    external_links: list[ExternalLink] = Field(
+        default_factory=list, description="Links from the pages of resources to other systems."
     )
     jobs: Jobs = Field(default_factory=lambda: Jobs(), description="Samza jobs.")
     tickets: Tickets = Field(default_factory=lambda: Tickets(), description="Tickets and trackers.")

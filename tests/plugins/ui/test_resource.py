@@ -1,0 +1,98 @@
+"""The page of a resource in a real browser: findings, timeline, metrics, dependencies, and invalid addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+
+from .conftest import NASTY_TOPIC
+
+pytestmark = pytest.mark.slow
+GROUP = "/streamwarden/resources/group/demo%2Fbilling"
+TOPIC = f"/streamwarden/resources/topic/{quote(f'demo/{NASTY_TOPIC}', safe='')}"
+
+
+def test_the_page_of_a_group(page: Any, findings: dict[str, str]) -> None:
+    page.goto(f"/streamwarden/findings/{findings['billing']}")
+    page.get_by_role("link", name="demo/billing", exact=True).click()
+    page.wait_for_url(f"**{GROUP}")
+    assert page.locator("h1").inner_text() == "demo/billing"
+    assert page.locator(".facts").inner_text().split("\n")[-1] == "unassigned"
+    firing = page.locator("section:has(#firing)")
+    assert "1 h 7 min behind" in firing.inner_text()
+    assert firing.get_by_role("link", name="Ticket issue7").count() == 1
+    assert (
+        "Consumer lag not recovering"
+        in page.locator("section:has(#not-evaluated) ~ section:has(#tickets)").inner_text()
+    )
+    metrics = page.locator("section:has(#metrics) dl").inner_text()
+    assert "Members" in metrics and "Partitions" in metrics
+    firing.get_by_role("link", name="Consumer lag not recovering").click()
+    page.wait_for_url(f"**/findings/{findings['billing']}")
+
+
+def test_the_timeline_has_findings_and_metrics_on_one_axis(page: Any, findings: dict[str, str]) -> None:
+    page.goto(GROUP)
+    bars = page.locator(".timeline rect title").all_text_contents()
+    assert any(bar.startswith("Consumer lag not recovering: healthy, ") and "(3 h)" in bar for bar in bars), bars
+    assert any(bar.startswith("Consumer lag not recovering: warning, ") and "1 h 7 min behind" in bar for bar in bars)
+    day = page.locator(".timeline rect").first.bounding_box()
+    page.get_by_role("link", name="35 days").click()
+    page.wait_for_url("**?range=35d#timeline")
+    assert page.locator("[aria-current=true]").inner_text() == "35 days"
+    assert page.locator(".timeline rect").first.bounding_box()["width"] < day["width"] / 10
+
+
+def test_dependencies_lead_from_a_group_to_its_topic_and_back(page: Any, findings: dict[str, str]) -> None:
+    page.goto(GROUP)
+    page.locator("section:has(#chain)").get_by_role("link", name=NASTY_TOPIC).click()
+    page.wait_for_url(f"**{TOPIC}")
+    assert page.locator("h1").inner_text() == f"demo/{NASTY_TOPIC}"
+    downstream = page.locator("section:has(#chain) .halves > div").last
+    assert "2 consumer groups" in downstream.inner_text()
+    assert downstream.locator("li").first.inner_text() == "billing warning"  # the worst first
+    assert page.locator("main script").count() == 0
+
+
+def test_what_was_not_evaluated_has_a_reason(page: Any, findings: dict[str, str]) -> None:
+    page.goto("/streamwarden/resources/group/demo%2Fquiet")
+    assert "the lag of 1 of 1 partition was not reported" in page.locator("section:has(#not-evaluated)").inner_text()
+    page.goto("/streamwarden/resources/cluster/demo")
+    assert "app brokers failed: no route" in page.locator("section:has(#not-evaluated)").inner_text()
+    assert "no firing finding" in page.locator(".card-head").inner_text()
+    assert page.locator(".card-head a.unsure").inner_text().endswith("detectors not evaluated")
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "text"),
+    [("/resources/shelf/a", 404, "There is no kind of resource 'shelf'"),
+     ("/resources/topic/demo%2Fnone", 404, "There is no topic with the key topic:demo/none. Search for its name."),
+     ("/resources/volume/a%2Fb", 404, "A key of kind volume has 3 parts: account/region/volume_id."),
+     ("/resources/topic/demo%2F..", 404, "There is no topic with the key topic:demo/.."),
+     ("/resources/topic/demo%2Fa%00b", 400, "The address contains a NUL character (%00). Remove it."),
+     ("/resources/group/demo%2Fbilling?range=1y", 400, "range: Input should be '24h', '7d' or '35d'."),
+     ("/findings?q=a%00b", 400, "The address contains a NUL character (%00). Remove it."),
+     ("/findings?after=%00", 400, "The address contains a NUL character (%00). Remove it."),
+     ("/findings?after=x", 400, "after: String should match pattern"),
+     ("/coverage?hour=%00", 400, "The address contains a NUL character (%00). Remove it.")],
+)  # fmt: skip
+def test_an_invalid_address_is_a_page_with_a_way_back(
+    page: Any, findings: dict[str, str], path: str, status: int, text: str
+) -> None:
+    answer = page.goto(f"/streamwarden{path}")
+    assert answer.status == status
+    assert page.get_by_role("alert").inner_text().startswith(text)
+    page.locator("main").get_by_role("link", name="Overview").click()
+    expect(page.locator("h1")).to_contain_text("open")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_phone(page: Any, findings: dict[str, str], scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 360, "height": 740})
+    for path in (GROUP, TOPIC, "/streamwarden/resources/cluster/demo"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
