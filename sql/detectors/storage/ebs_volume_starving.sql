@@ -60,8 +60,9 @@ verdicts:
       - &history >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}The volume was throttled for {{ minutes_throttled_in_14_days }} in the last 14 days.{% endif %}
       - &replay >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_unknown_in_14_days %}With the advised change it would have
-        been throttled for {{ minutes_throttled_in_14_days_if_changed }}.{% endif %}
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_unknown_in_14_days %}With the advised change it would {{
+        'have been throttled for ' ~ minutes_throttled_in_14_days_if_changed if minutes_throttled_in_14_days_if_changed
+        else 'not have been throttled' }}.{% endif %}
       - &replay_at_least >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and minutes_throttled_in_14_days_if_changed
         %}With the advised change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
@@ -90,7 +91,7 @@ verdicts:
         cannot serve this demand.{% endif %}
       - >-
         {% if is_demand_lower_bound and not is_at_type_maximum %}Measure again one day later: demand is at least
-        {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }}, but the limit hides the rest.{% endif %}
+        {{ demand_at_least_iops }} and {{ demand_at_least_bytes_per_second }}, but the limit hides the rest.{% endif %}
     commands: &modify
       - "aws ec2 describe-volumes-modifications --region {{ region }} --volume-ids {{ volume_id }}"
       - >-
@@ -230,8 +231,8 @@ verdicts:
   demand_below_baseline:
     status: ok
     message: >-
-      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }}, but its load is below the baseline again:
-      throttled for {{ throttled_minutes }} (limit {{ lasting_minutes }}).
+      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }}, but its load is below the baseline
+      again{% if throttled_minutes %}: throttled for {{ throttled_minutes }} (limit {{ lasting_minutes }}){% endif %}.
   bucket_refills:
     status: ok
     message: "Burst balance of volume {{ name }} ({{ burst_balance_last_percent }}) refills."
@@ -285,7 +286,8 @@ description: |
   Slow: no limit binds, and in a quarter of the hour's minutes latency exceeds slow_ms and slow_ratio times the baseline
   (median of 7 days, and of this time of day). For a new SSD volume slow_ms alone counts.
 
-  A limit hides the demand above it. If only capped demand is known, the advice is step_ratio times the limit. A missing
+  A limit hides the demand above it, also in micro-bursts, when the mean of each minute is far below it. If only capped
+  demand is known, the advice is step_ratio times the limit, and its effect on the last 14 days is unknown. A missing
   BurstBalance counts neither as 0 nor as healthy: the volume is not evaluated.
 causes:
   disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
@@ -550,6 +552,8 @@ select
   advice.suffices as is_sufficient,
   advice.is_at_its_end as is_at_type_maximum,
   advice.wants_at_least as is_demand_lower_bound,
+  advice.demand_iops as demand_at_least_iops,
+  advice.demand_bytes_per_second as demand_at_least_bytes_per_second,
   advice.now_usd_per_month as price_usd_per_month,
   advice.usd_per_month as advised_price_usd_per_month,
   advice.prices_as_of,
