@@ -281,7 +281,7 @@ description: |
   the operations of each minute, starting from BurstBalance, and follows BurstBalance where that falls faster. The whole
   hour must have drained it. A newer load counts if it drained it in draining_minutes of the last 15 and soon_hours are
   left. A batch that drained as much on recurring_days of the last week, within an hour of this time, and never exhausted
-  it, does not fire. A warning continues while the balance falls.
+  it, does not fire. A warning continues while the balance falls and lasts no longer than warn_hours.
 
   Slow: no limit binds, and in a quarter of the hour's minutes latency exceeds slow_ms and slow_ratio times the baseline
   (median of 7 days, and of this time of day). For a new SSD volume slow_ms alone counts.
@@ -392,15 +392,14 @@ measured as (
       and instance_burst_percent / nullif(hours_to_instance_burst_end, 0) >= :fall_percent_per_hour,
       false
     ) as is_instance_draining,
-    -- Either the whole hour drained the balance, or its last minutes do so fast that the next evaluation is too late.
+    -- Within warn_hours, and either the whole hour drained the balance, or its last minutes do so fast that the next evaluation
+    -- is too late, or the warning of the previous hour continues. A load that fades lasts beyond warn_hours: no warning.
     (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
+    and hours_to_exhaustion <= :warn_hours
     and (
-      (
-        hours_to_exhaustion <= :warn_hours
-        and inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
-        > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
-      )
-      or (hours_to_exhaustion_low <= least(:soon_hours, :warn_hours) and minutes_draining >= :draining_minutes)
+      inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
+      > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
+      or (hours_to_exhaustion_low <= :soon_hours and minutes_draining >= :draining_minutes)
       or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
     ) as is_draining
   from volume
