@@ -279,8 +279,8 @@ description: |
   Warning: at the load of the last 15 minutes the burst balance is exhausted within warn_hours, or the instance's EBS
   burst is; the latter must have fallen for bursting_minutes and by fall_percent_per_hour. Burst balance is simulated from
   the operations of each minute, starting from BurstBalance, and follows BurstBalance where that falls faster. The whole
-  hour must have drained it. A newer load counts if it drained it in draining_minutes of the last 15 and soon_hours are
-  left. A batch that drained as much on recurring_days of the last week, within an hour of this time, and never exhausted
+  hour must have drained it; a load that goes on and off is forecast over whole cycles. A newer load counts if it drained
+  it in draining_minutes of the last 15 and soon_hours are left. A batch that drained as much on recurring_days of the last week, within an hour of this time, and never exhausted
   it, does not fire. A warning continues while the balance falls and lasts no longer than warn_hours.
 
   Slow: no limit binds, and in a quarter of the hour's minutes latency exceeds slow_ms and slow_ratio times the baseline
@@ -392,13 +392,14 @@ measured as (
       and instance_burst_percent / nullif(hours_to_instance_burst_end, 0) >= :fall_percent_per_hour,
       false
     ) as is_instance_draining,
-    -- Within warn_hours, and either the whole hour drained the balance, or its last minutes do so fast that the next evaluation
+    -- Within warn_hours, and either the whole hour or a load that goes on and off drains the balance, or its last minutes do so fast that the next evaluation
     -- is too late, or the warning of the previous hour continues. A load that fades lasts beyond warn_hours: no warning.
     (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
     and hours_to_exhaustion <= :warn_hours
     and (
       inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
       > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
+      or cycle_minutes is not null
       or (hours_to_exhaustion_low <= :soon_hours and minutes_draining >= :draining_minutes)
       or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
     ) as is_draining
@@ -500,6 +501,7 @@ select
   j.hours_to_exhaustion_low,
   j.hours_to_exhaustion_high,
   j.minutes_draining,
+  j.cycle_minutes,
   j.credits_per_hour,
   j.days_alike,
   j.lowest_percent as lowest_then_percent,
