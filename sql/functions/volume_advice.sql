@@ -113,23 +113,34 @@ create or replace function metrics.volume_advice(
     select
       json_agg(
         json_build_object(
-          'volume_type', kind.volume_type, 'size_gib', o.size_gib, 'limit_iops', o.iops, 'limit_mib_s', o.mib_s,
-          'price_usd_per_month', inventory.ebs_usd_per_month(v.region, kind.volume_type, o.size_gib, o.iops, o.mib_s),
-          'covers', need.covers
+          'volume_type', option.volume_type, 'size_gib', option.size_gib, 'limit_iops', option.iops,
+          'limit_mib_s', option.mib_s, 'price_usd_per_month',
+          inventory.ebs_usd_per_month(v.region, option.volume_type, option.size_gib, option.iops, option.mib_s),
+          'covers', array_to_string(option.percentiles, ' and ') || ' of demand'
         )
-        order by need.covers asc, kind.volume_type desc
+        order by option.percentiles[1] asc, option.volume_type desc
       ) as options
-    from (values
-      ('p95 of demand', m.demand_iops_p95, m.demand_bytes_per_second_p95),
-      ('p99 of demand', m.demand_iops_p99, m.demand_bytes_per_second_p99)
-    ) as need (covers, iops, bytes_per_second)
-    cross join (values ('gp3'), (case when v.volume_type in ('gp2', 'st1', 'sc1') then v.volume_type end))
-      as kind (volume_type)
-    cross join lateral inventory.ebs_volume_with(
-      kind.volume_type, ceil(asked.ratio * greatest(need.iops, asked.cut_off_iops) / 100) * 100,
-      ceil(asked.ratio * greatest(need.bytes_per_second, asked.cut_off_bytes_per_second) / 1048576 / 5) * 5, v.size_gib
-    ) as o
-    where wanted.volume_type = 'gp3' and o.suffices
+    from (
+      -- One volume may cover both percentiles.
+      select
+        kind.volume_type,
+        o.size_gib,
+        o.iops,
+        o.mib_s,
+        array_agg(need.percentile order by need.percentile) as percentiles
+      from (values
+        ('p95', m.demand_iops_p95, m.demand_bytes_per_second_p95),
+        ('p99', m.demand_iops_p99, m.demand_bytes_per_second_p99)
+      ) as need (percentile, iops, bytes_per_second)
+      cross join (values ('gp3'), (case when v.volume_type in ('gp2', 'st1', 'sc1') then v.volume_type end))
+        as kind (volume_type)
+      cross join lateral inventory.ebs_volume_with(
+        kind.volume_type, ceil(asked.ratio * greatest(need.iops, asked.cut_off_iops) / 100) * 100,
+        ceil(asked.ratio * greatest(need.bytes_per_second, asked.cut_off_bytes_per_second) / 1048576 / 5) * 5, v.size_gib
+      ) as o
+      where wanted.volume_type = 'gp3' and o.suffices
+      group by kind.volume_type, o.size_gib, o.iops, o.mib_s
+    ) as option
   ) as other on true
   where v.hour = of_hour and v.account = of_account and v.region = of_region and v.volume_id = of_volume_id
 $$;

@@ -315,6 +315,30 @@ class TestInstance:
             VOLUME | {"demand_iops_p95": 20000, "hour": HOUR - timedelta(hours=25)})  # fmt: skip
         assert self.ordered(connection)[0]["instance_wanted_iops"] == 9000
 
+    @pytest.mark.parametrize(
+        ("exceeded", "iops", "mib_s"),
+        [
+            ({"ebs_iops_exceeded": 0.2, "ebs_throughput_exceeded": 0}, 7200, 80),
+            ({"ebs_iops_exceeded": 0, "ebs_throughput_exceeded": 1}, 3600, 160),
+            ({"ebs_iops_exceeded": 0, "ebs_throughput_exceeded": 0}, 3600, 80),
+            ({"ebs_iops_exceeded": None, "ebs_throughput_exceeded": None}, 3600, 80),
+        ],
+    )
+    def test_micro_bursts_beyond_the_instances_limit_are_open_demand(
+        self, connection: sa.Connection, exceeded: Row, iops: int, mib_s: int
+    ) -> None:
+        put(connection, "inventory.instance_hourly",
+            INSTANCE | {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB})  # fmt: skip
+        put(connection, "inventory.volume_hourly", VOLUME | {"instance_id": "i-1"})
+        low = {"demand_iops_p95": 700, "demand_bytes_per_second_p95": 5 * MIB, "minutes_at_instance_limit": 40}
+        put(connection, "metrics.volume_hourly", VOLUME | low)
+        sample = INSTANCE | {"at": HOUR + timedelta(minutes=30), "period_seconds": 60}
+        put(connection, "metrics.instance_sample", sample | exceeded,
+            sample | {"at": HOUR - timedelta(minutes=1), "ebs_iops_exceeded": 1, "ebs_throughput_exceeded": 1},
+            sample | {"region": "s", "ebs_iops_exceeded": 1, "ebs_throughput_exceeded": 1})  # fmt: skip
+        [found] = ask(connection, "metrics.instance_ebs(:hour, 2)")
+        assert (found["instance_wanted_iops"], found["instance_wanted_bytes_per_second"]) == (iops, mib_s * MIB)
+
     def ordered(self, connection: sa.Connection) -> list[Row]:
         return sorted(ask(connection, "metrics.instance_ebs(:hour, 2)"), key=lambda row: str(row["account"]))
 
@@ -576,7 +600,8 @@ class TestAdvice:
             # The busy seconds show more than the limit that is known.
             ({"demand_iops_p99": 1000, "busy_iops_p95": 9000}, (10800, 125), (0, 20)),
             # Three of 60 minutes cut off no more than the top 5 %.
-            ({"demand_iops_p99": 560, "minutes_at_iops_limit": 3, "minutes_at_throughput_limit": 0}, (3600, 125), (0, 3)),
+            ({"demand_iops_p99": 560, "minutes_at_iops_limit": 3, "minutes_at_throughput_limit": 0},
+             (3600, 125), (0, 3)),
         ],
     )
     def test_demand_at_a_limit_is_reported_as_a_lower_bound(
