@@ -15,6 +15,8 @@ from pyspark.sql import functions as f
 from spark_apps.sources.kafka_offsets import RECENT_SECONDS
 from spark_apps.sources.kafka_record_times import NOTHING
 
+QUIET_RECORDS = 10
+"""With so few records in the last minute, the position of a record does not show its age: it is looked up."""
 STANDSTILL_SECONDS = 300
 """Only for this descriptive status; the detector has its own threshold for a stuck partition."""
 STATUS_WORST_FIRST = ("stop", "stall", "rewind", "warn", "ok")
@@ -62,25 +64,26 @@ def lag_seconds() -> Column:
     """Age of the first uncommitted record as of the end of the hour, in seconds.
 
     Uses `lag_records`, `log_end_offset`, `recent_offset` (the log-end offset RECENT_SECONDS earlier), `record_at`,
-    and `as_of`. Lag of less than a minute is interpolated between the two log-end offsets; otherwise the record's
-    timestamp counts. Where that is after the end of the hour, it is wrong: then the log-end offset of an hour ago
-    gives a lower bound.
+    and `as_of`. The record's timestamp counts where it was looked up; without it, lag of less than a minute is
+    interpolated between the two log-end offsets. Where the timestamp is after the end of the hour, it is wrong: then
+    the log-end offset of an hour ago gives a lower bound.
     """
     lag = f.col("log_end_offset") - f.col("committed_offset")
     within = lag / f.nullif(f.col("log_end_offset") - f.col("recent_offset"), f.lit(0)) * RECENT_SECONDS
-    return _by_age(within, _age("record_at")).cast("bigint")
+    return _by_age(f.coalesce(_recent_age("record_at"), within), _age("record_at")).cast("bigint")
 
 
 def lag_low() -> Column:
     """Lower bound of the age in seconds."""
-    return _by_age(f.lit(0.0), _age(f.coalesce("latest_at", "record_at")))
+    latest = f.coalesce("latest_at", "record_at")
+    return _by_age(f.coalesce(_recent_age(latest), f.lit(0.0)), _age(latest))
 
 
 def lag_high() -> Column:
     """Upper bound of the age in seconds; null where there is none."""
-    within = f.lit(float(RECENT_SECONDS))
-    is_trusted = f.col("record_at") <= f.col("as_of")
-    return _by_age(within, f.when(is_trusted, _age(f.coalesce("earliest_at", "record_at"))))
+    is_trusted, earliest = f.col("record_at") <= f.col("as_of"), f.coalesce("earliest_at", "record_at")
+    within = f.coalesce(f.when(is_trusted, _recent_age(earliest)), f.lit(float(RECENT_SECONDS)))
+    return _by_age(within, f.when(is_trusted, _age(earliest)))
 
 
 def _by_age(within_a_minute: Column, older: Column) -> Column:
@@ -91,6 +94,13 @@ def _by_age(within_a_minute: Column, older: Column) -> Column:
         .when(f.col("committed_offset") >= f.col("recent_offset"), within_a_minute)
         .otherwise(older)
     )
+
+
+def _recent_age(record_at: str | Column) -> Column:
+    """Age of a record that arrived within RECENT_SECONDS; null where its timestamp contradicts that, or is unknown."""
+    at = f.col(record_at) if isinstance(record_at, str) else record_at
+    age = f.col("as_of").cast("double") - at.cast("double")
+    return f.when(age.between(0, RECENT_SECONDS), age)
 
 
 def _age(record_at: str | Column) -> Column:

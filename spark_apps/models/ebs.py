@@ -16,6 +16,10 @@ PIECE_BYTES = 256 * 2.0**10
 GP2_BUCKET_CREDITS = 5_400_000.0
 GP2_BURST_IOPS = 3_000.0
 ST1_IOPS, SC1_IOPS = 500.0, 250.0  # of 1 MiB
+PAUSE_SECONDS = 300
+"""A load at or below the baseline for this long pauses; shorter ones are noise."""
+SAME_SECONDS = 60
+"""Pauses and runs that differ by this much are alike: the resolution of CloudWatch."""
 TELLING_PERCENT = 3.0
 """The model and BurstBalance may differ by this much through rounding, and because they are minutes apart."""
 LIMITS = ("baseline_iops", "burst_iops", "baseline_bytes_per_second", "burst_bytes_per_second", "bucket_credits")
@@ -125,6 +129,131 @@ def cost_ratio(points: Column, earned: Column, bucket_credits: Column) -> Column
         return f.when(tells, paid / f.nullif(counted, f.lit(0.0)))
 
     return f.coalesce(_between_balances(points, highest, ratio), f.lit(1.0))
+
+
+_RUN = "array<struct<since: bigint, until: bigint>>"
+
+
+def cycle(points: Column, earned: Column, cost: Column) -> Column:
+    """A load that pauses and resumes: its whole cycles, from one pause to the next; null if it does not, or no more.
+
+    The load continues while its present pause, or its present run, is no longer than one before. A pause is
+    PAUSE_SECONDS at or below what the bucket earns, without throttling: a throttled load has not paused.
+
+    Args:
+        points: array of struct<at, period_seconds, spent, is_throttled, …> in order of time, without nulls in these.
+        earned: credits per second.
+        cost: credits used per credit of `spent`.
+
+    Returns:
+        Struct of `seconds` (mean length of a cycle), `rate`, `heaviest`, and `lightest` (net credits that leave the
+        bucket per second in all cycles, in the heaviest, and in the lightest), and `used`: array of
+        struct<after, net>, the net credits used in the last cycle up to `after` seconds since its start.
+    """
+
+    def follow(runs: Column, p: Column) -> Column:
+        at = f.unix_timestamp(p.at)
+        until, last = at + p.period_seconds, f.get(runs, f.size(runs) - 1)
+        joined = f.concat(
+            f.slice(runs, 1, f.greatest(f.size(runs) - 1, f.lit(0))),
+            f.array(f.struct(last.since.alias("since"), until.alias("until"))),
+        )
+        begun = f.concat(runs, f.array(f.struct(at.alias("since"), until.alias("until"))))
+        is_pause = (p.spent * cost <= earned) & ~p.is_throttled
+        return f.when(~is_pause, runs).when(f.coalesce(last.until == at, f.lit(False)), joined).otherwise(begun)
+
+    def longest(runs: Column) -> Column:
+        return f.coalesce(f.array_max(f.transform(runs, lambda run: run.until - run.since)), f.lit(0))
+
+    def net(between: Column) -> Column:
+        return f.aggregate(between, f.lit(0.0), lambda total, p: total + (p.spent * cost - earned) * p.period_seconds)
+
+    def whole(events: Column) -> Column:
+        """Rates of the whole cycles between these moments."""
+
+        def rate(since: Column, until: Column) -> Column:
+            inside = f.filter(points, lambda p: (f.unix_timestamp(p.at) >= since) & (f.unix_timestamp(p.at) < until))
+            return net(inside) / (until - since)
+
+        rates = f.transform(
+            f.slice(events, 2, f.greatest(f.size(events) - 1, f.lit(0))),
+            lambda until, n: rate(f.get(events, n), until),
+        )
+        first, last = f.get(events, f.lit(0)), f.get(events, f.size(events) - 1)
+        return f.struct(
+            (last - first).alias("length"),
+            ((last - first) / (f.size(events) - 1)).alias("seconds"),
+            rate(first, last).alias("rate"),
+            f.array_max(rates).alias("heaviest"),
+            f.array_min(rates).alias("lightest"),
+        )
+
+    def used(seconds: Column, end: Column) -> Column:
+        start = end - seconds
+        recent = f.filter(points, lambda p: f.unix_timestamp(p.at) >= start)
+
+        def add(sums: Column, p: Column) -> Column:
+            before = f.coalesce(f.get(sums, f.size(sums) - 1).net, f.lit(0.0))
+            after = f.unix_timestamp(p.at) + p.period_seconds - start
+            step = f.struct(
+                after.cast("double").alias("after"),
+                (before + (p.spent * cost - earned) * p.period_seconds).alias("net"),
+            )
+            return f.concat(sums, f.array(step))
+
+        return f.aggregate(recent, f.array().cast("array<struct<after: double, net: double>>"), add)
+
+    def evaluated(e: Column) -> Column:
+        start, end = e.start, e.end
+        pauses = f.filter(e.quiet, lambda run: run.until - run.since >= PAUSE_SECONDS)
+        tail = f.get(e.quiet, f.size(e.quiet) - 1)
+        starts = f.transform(f.filter(pauses, lambda run: run.since > start), lambda run: run.since)
+        ends = f.transform(f.filter(pauses, lambda run: run.until < end), lambda run: run.until)
+        last = f.get(pauses, f.size(pauses) - 1)
+        before = f.slice(pauses, 1, f.greatest(f.size(pauses) - 1, f.lit(0)))
+        # Runs between the pauses; the first one may have begun before the first point.
+        runs = f.transform(
+            pauses,
+            lambda run, n: f.struct(
+                f.coalesce(f.when(n > 0, f.get(pauses, n - 1).until), start).alias("since"), run.since.alias("until")
+            ),
+        )
+        goes_on = f.when(last.until == end, last.until - last.since <= longest(before) + SAME_SECONDS).otherwise(
+            f.when(tail.until == end, tail.since).otherwise(end) - last.until <= longest(runs) + SAME_SECONDS
+        )
+        length = f.when(f.size(starts) >= 2, f.get(starts, f.size(starts) - 1) - f.get(starts, f.lit(0)))
+        other = f.when(f.size(ends) >= 2, f.get(ends, f.size(ends) - 1) - f.get(ends, f.lit(0)))
+        events = f.when(f.coalesce(length >= other, length.isNotNull()), starts).when(other.isNotNull(), ends)
+        return _let(whole(events), lambda w: f.when(
+            goes_on & (w.length > 0),
+            f.struct(
+                w.seconds.alias("seconds"), w.rate.alias("rate"), w.heaviest.alias("heaviest"),
+                w.lightest.alias("lightest"), used(w.seconds, end).alias("used"),
+            ),
+        ))  # fmt: skip
+
+    last = f.get(points, f.size(points) - 1)
+    known = f.struct(
+        f.aggregate(points, f.array().cast(_RUN), follow).alias("quiet"),
+        f.unix_timestamp(f.get(points, f.lit(0)).at).alias("start"),
+        (f.unix_timestamp(last.at) + last.period_seconds).alias("end"),
+    )
+    return _let(known, evaluated)
+
+
+def cycle_seconds_to_exhaustion(cycle: Column, credits_left: Column) -> Column:
+    """Seconds until a bucket is empty if the last cycle repeats from now on; null if it refills."""
+
+    def after(used: Column, left: Column) -> Column:
+        found = f.get(f.filter(used, lambda step: step.net >= left), f.lit(0)).after
+        return f.when(left <= 0, f.lit(0.0)).otherwise(found)
+
+    most = f.array_max(f.transform(cycle.used, lambda step: step.net))
+    fall = cycle.rate * cycle.seconds
+    whole = f.ceil((credits_left - most) / f.nullif(fall, f.lit(0.0)))
+    return f.when(most >= credits_left, after(cycle.used, credits_left)).when(
+        fall > 0, whole * cycle.seconds + after(cycle.used, credits_left - whole * fall)
+    )
 
 
 def _between_balances(

@@ -26,7 +26,8 @@ seen as (
     c.committed_offset,
     p.log_start_offset,
     p.log_end_offset,
-    min(p.log_start_offset) over () as least
+    -- The committed offset of a group that lost records lies before log start.
+    min(least(p.log_start_offset, c.committed_offset)) over () as first_offset
   from worst
   inner join metrics.consumer_partition_hourly as c on worst.topic = c.topic and worst.partition = c.partition
   inner join metrics.partition_hourly as p
@@ -42,8 +43,8 @@ select
 from seen
 cross join lateral (
   values
-  ('limit log start offset', seen.log_start_offset - seen.least),
-  ('committed on ' || seen.place, seen.committed_offset - seen.least),
-  ('log-end offset', seen.log_end_offset - seen.least)
+  ('limit log start offset', seen.log_start_offset - seen.first_offset),
+  ('committed on ' || seen.place, seen.committed_offset - seen.first_offset),
+  ('log-end offset', seen.log_end_offset - seen.first_offset)
 ) as line (series, value)
 order by at, series

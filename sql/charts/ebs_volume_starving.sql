@@ -107,20 +107,24 @@ from volume as v
 cross join lateral (values (0.0, v.burst_balance_last_percent), (v.hours_to_exhaustion, 0.0)) as edge (hours, value)
 where v.hours_to_exhaustion > 0 and v.hours_to_exhaustion < 24
 union all
+-- Demand of several times the limit would squeeze the other lines: beyond 200 % its legend has the value.
 select
   edge.at,
-  'demand (95th percentile)' as series,
-  100 * greatest(
-    v.demand_iops_p95 / l.iops_limit, v.demand_bytes_per_second_p95 / l.bytes_per_second_limit
-  ) as value
+  case when d.percent > 200 then format('demand (95th percentile): %s %%', round(d.percent)) else 'demand (95th percentile)' end
+    as series,
+  least(d.percent, 200) as value
 from volume as v
 cross join lateral (values (v.hour), (v.known_until)) as edge (at)
 cross join (select * from limited order by at desc limit 1) as l
+cross join lateral (
+  select
+    100 * greatest(v.demand_iops_p95 / l.iops_limit, v.demand_bytes_per_second_p95 / l.bytes_per_second_limit) as percent
+) as d
 where v.demand_iops_p95 is not null
 union all
 select
   at,
-  'limit (100 %)' as series,
+  'limit limit (100 %)' as series,
   100 as value
 from limited
 order by at, series

@@ -79,25 +79,41 @@ create or replace function inventory.ebs_credits_per_second(
   select case when of_type in ('st1', 'sc1') then bytes_per_second else greatest(iops, bytes_per_second / 262144) end
 $$;
 
--- Whether a volume's demand in an hour is known only as a lower bound: it was throttled, and the load behind demand_… is
--- the limit itself (within 5 %). Load above the baseline while credits lasted, or above a limit that was lowered later, is
--- exact. If it was throttled and no load is known, the demand is a lower bound as well.
+-- Whether a volume's demand in an hour is known only as a lower bound: a limit throttled it, and no load above that limit is
+-- known. A volume with a burst bucket is capped at its baseline once the bucket is empty, otherwise at its burst. The mean of
+-- a minute far below the limit is no demand either: what the limit cut off within the minute (micro-bursts) is not in it. Load
+-- above the baseline while credits lasted, or above a limit that was lowered later, is exact; load within 5 % of the burst is
+-- the burst itself.
 create or replace function metrics.demand_is_open(h metrics.volume_hourly) returns boolean language sql immutable as $$
   select
     greatest(h.minutes_at_iops_limit, h.minutes_at_throughput_limit) > 0
     and (
-      coalesce(h.demand_iops_p99 between 0.95 * h.burst_iops and 1.05 * h.burst_iops, h.demand_iops_p99 is null)
-      or (
-        coalesce(h.bucket_credits, 0) <= 5400000  -- not HDD volumes: their I/O size is 1 MiB
-        and coalesce(h.demand_bytes_per_second_p99 / 262144 between 0.95 * h.burst_iops and 1.05 * h.burst_iops, false)
+      h.demand_iops_p99 is null
+      or coalesce(
+        (not is_empty.now or load.pieces >= 0.95 * h.burst_iops)
+        and (h.minutes_at_iops_limit > 0 or load.pieces >= 0.95 * h.burst_iops)
+        and load.pieces <= 1.05 * h.burst_iops,
+        false
       )
       or coalesce(
-        h.demand_bytes_per_second_p99 between 0.95 * h.burst_bytes_per_second and 1.05 * h.burst_bytes_per_second, false
+        (not is_empty.now or h.demand_bytes_per_second_p99 >= 0.95 * h.burst_bytes_per_second)
+        and (h.minutes_at_throughput_limit > 0 or h.demand_bytes_per_second_p99 >= 0.95 * h.burst_bytes_per_second)
+        and h.demand_bytes_per_second_p99 <= 1.05 * h.burst_bytes_per_second,
+        false
       )
-      or (
-        h.hours_to_exhaustion = 0
+      or coalesce(
+        is_empty.now
         and h.demand_iops_p99 <= 1.05 * h.baseline_iops
-        and h.demand_bytes_per_second_p99 <= 1.05 * h.baseline_bytes_per_second
+        and h.demand_bytes_per_second_p99 <= 1.05 * h.baseline_bytes_per_second,
+        false
       )
     )
+  from (select coalesce(h.hours_to_exhaustion = 0, false) or coalesce(h.minutes_empty > 0, false) as now) as is_empty
+  cross join (
+    select
+      case
+        when coalesce(h.bucket_credits, 0) > 5400000 then h.demand_iops_p99  -- HDD volumes: their I/O size is 1 MiB
+        else greatest(h.demand_iops_p99, h.demand_bytes_per_second_p99 / 262144)
+      end as pieces
+  ) as load
 $$;

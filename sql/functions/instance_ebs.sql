@@ -3,8 +3,10 @@
 -- and how long they have been draining is the time since their maximum in the last 35 minutes. AWS reports balances every
 -- five minutes, so they may have been draining for up to ten minutes less.
 -- Demand is never less than the baseline: if the instance throttles, its baseline was too small. While it throttles, the
--- rate of its volumes is the instance's limit and not their demand, so demand is step_ratio times that rate, and never less
--- than their total demand in any hour of the day before: advice does not shrink while the instance throttles.
+-- rate of its volumes is the instance's limit and not their demand, so demand is step_ratio times that rate. Of a limit that
+-- AWS's check reports as exceeded, it is step_ratio times the limit, whatever the mean of the minutes is: micro-bursts are
+-- cut off within the minute. It is never less than their total demand in any hour of the day before: advice does not shrink
+-- while the instance throttles.
 create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio double precision) returns table (
   account text, region text, instance_id text, instance_type text,
   instance_baseline_iops double precision, instance_baseline_bytes_per_second double precision,
@@ -44,6 +46,18 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
     group by s.account, s.region, s.instance_id, b.of_what
   ),
 
+  exceeded as (
+    select
+      s.account,
+      s.region,
+      s.instance_id,
+      bool_or(s.ebs_iops_exceeded > 0) as iops,
+      bool_or(s.ebs_throughput_exceeded > 0) as bytes
+    from metrics.instance_sample as s
+    where s.at >= of_hour and s.at < of_hour + interval '1 hour'
+    group by s.account, s.region, s.instance_id
+  ),
+
   burst as (
     select
       account,
@@ -66,11 +80,15 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
     i.ebs_baseline_bytes_per_second,
     greatest(
       w.iops, i.ebs_baseline_iops, earlier.iops,
-      case when w.binds then step_ratio * w.iops * least(1, i.ebs_baseline_iops / nullif(w.iops, 0)) end
+      case
+        when w.binds and x.iops then step_ratio * i.ebs_baseline_iops
+        when w.binds then step_ratio * w.iops * least(1, i.ebs_baseline_iops / nullif(w.iops, 0))
+      end
     ),
     greatest(
       w.bytes_per_second, i.ebs_baseline_bytes_per_second, earlier.bytes_per_second,
       case
+        when w.binds and x.bytes then step_ratio * i.ebs_baseline_bytes_per_second
         when w.binds
           then step_ratio * w.bytes_per_second
             * least(1, i.ebs_baseline_bytes_per_second / nullif(w.bytes_per_second, 0))
@@ -99,5 +117,6 @@ create or replace function metrics.instance_ebs(of_hour timestamptz, step_ratio 
       group by m.hour
     ) as together
   ) as earlier on true
+  left join exceeded as x on w.account = x.account and w.region = x.region and w.instance_id = x.instance_id
   left join burst as b on w.account = b.account and w.region = b.region and w.instance_id = b.instance_id
 $$;

@@ -1,8 +1,8 @@
 -- Recommended change for a volume that its own limits throttle: type and size, price, other options, and a replay of 14 days.
 -- Sized by the 99th percentile of its demand plus headroom; the current limits were too small, so never less than those
 -- plus headroom. Where demand is only a lower bound (wants_at_least), step_ratio times that: throttled operations throttle
--- bytes, too. The larger demand of the last 14 days counts, where it is known. Micro-bursts count at their rate while they
--- last. gp3, io1, and io2 keep their type where more of it helps (by_throughput: throughput is the limit, not IOPS); others
+-- bytes, too. The lower bound is never less than a limit that throttled more than 5 % of the minutes, whatever their mean
+-- is: micro-bursts are cut off within the minute. The larger demand of the last 14 days counts, where it is known. gp3, io1, and io2 keep their type where more of it helps (by_throughput: throughput is the limit, not IOPS); others
 -- become gp3, which has no burst bucket. suffices: false where one volume cannot sustain it; is_at_its_end: it also cannot
 -- get more than it has now.
 create or replace function metrics.volume_advice(
@@ -12,7 +12,8 @@ create or replace function metrics.volume_advice(
   volume_type text, size_gib double precision, iops double precision, throughput_mib_s double precision,
   suffices boolean, is_at_its_end boolean, now_usd_per_month double precision, usd_per_month double precision,
   prices_as_of date, options json, known_hours double precision, throttled_minutes double precision,
-  then_throttled_minutes double precision, unknown_minutes double precision, wants_at_least boolean
+  then_throttled_minutes double precision, unknown_minutes double precision, wants_at_least boolean,
+  demand_iops double precision, demand_bytes_per_second double precision
 ) language sql stable as $$
   select
     wanted.volume_type,
@@ -29,7 +30,9 @@ create or replace function metrics.volume_advice(
     replay.throttled_minutes,
     replay.then_throttled_minutes,
     replay.unknown_minutes,
-    known.at_least
+    known.at_least,
+    greatest(m.demand_iops_p99, asked.cut_off_iops),
+    greatest(m.demand_bytes_per_second_p99, asked.cut_off_bytes_per_second)
   from inventory.volume_hourly as v
   inner join metrics.volume_hourly as m using (hour, account, region, volume_id)
   left join inventory.ebs_price as price on v.region = price.region
@@ -48,19 +51,35 @@ create or replace function metrics.volume_advice(
   ) as earlier on true
   cross join lateral (
     select
+      case when is_empty.now then m.baseline_iops else m.burst_iops end as iops,
+      case when is_empty.now then m.baseline_bytes_per_second else m.burst_bytes_per_second end as bytes_per_second
+    from (select coalesce(m.hours_to_exhaustion = 0, false) or coalesce(m.minutes_empty > 0, false) as now) as is_empty
+  ) as capped
+  cross join lateral (
+    select
       headroom_ratio * case when known.at_least then step_ratio else 1 end as ratio,
+      case when known.at_least and m.minutes_at_iops_limit > 0.05 * m.minutes_present then capped.iops end as cut_off_iops,
+      case
+        when known.at_least and m.minutes_at_throughput_limit > 0.05 * m.minutes_present then capped.bytes_per_second
+      end as cut_off_bytes_per_second,
       case
         when m.bucket_credits is null and m.minutes_at_iops_limit > 0 and m.busy_iops_p95 > m.burst_iops
           then m.busy_iops_p95
-      end as burst_iops
+      end as busy_iops
   ) as asked
   cross join lateral (
     select
       coalesce(ceil(
-        greatest(asked.ratio * greatest(m.demand_iops_p99, asked.burst_iops), headroom_ratio * earlier.iops) / 100
+        greatest(
+          asked.ratio * greatest(m.demand_iops_p99, asked.cut_off_iops), headroom_ratio * asked.busy_iops,
+          headroom_ratio * earlier.iops
+        ) / 100
       ) * 100, 0) as iops,
       coalesce(ceil(
-        greatest(asked.ratio * m.demand_bytes_per_second_p99 / 1048576, headroom_ratio * earlier.mib_s) / 5
+        greatest(
+          asked.ratio * greatest(m.demand_bytes_per_second_p99, asked.cut_off_bytes_per_second) / 1048576,
+          headroom_ratio * earlier.mib_s
+        ) / 5
       ) * 5, 0) as mib_s
   ) as demand
   cross join lateral (
@@ -94,23 +113,34 @@ create or replace function metrics.volume_advice(
     select
       json_agg(
         json_build_object(
-          'volume_type', kind.volume_type, 'size_gib', o.size_gib, 'limit_iops', o.iops, 'limit_mib_s', o.mib_s,
-          'price_usd_per_month', inventory.ebs_usd_per_month(v.region, kind.volume_type, o.size_gib, o.iops, o.mib_s),
-          'covers', need.covers
+          'volume_type', option.volume_type, 'size_gib', option.size_gib, 'limit_iops', option.iops,
+          'limit_mib_s', option.mib_s, 'price_usd_per_month',
+          inventory.ebs_usd_per_month(v.region, option.volume_type, option.size_gib, option.iops, option.mib_s),
+          'covers', array_to_string(option.percentiles, ' and ') || ' of demand'
         )
-        order by need.covers asc, kind.volume_type desc
+        order by option.percentiles[1] asc, option.volume_type desc
       ) as options
-    from (values
-      ('p95 of demand', m.demand_iops_p95, m.demand_bytes_per_second_p95),
-      ('p99 of demand', m.demand_iops_p99, m.demand_bytes_per_second_p99)
-    ) as need (covers, iops, bytes_per_second)
-    cross join (values ('gp3'), (case when v.volume_type in ('gp2', 'st1', 'sc1') then v.volume_type end))
-      as kind (volume_type)
-    cross join lateral inventory.ebs_volume_with(
-      kind.volume_type, ceil(asked.ratio * need.iops / 100) * 100,
-      ceil(asked.ratio * need.bytes_per_second / 1048576 / 5) * 5, v.size_gib
-    ) as o
-    where wanted.volume_type = 'gp3' and o.suffices
+    from (
+      -- One volume may cover both percentiles.
+      select
+        kind.volume_type,
+        o.size_gib,
+        o.iops,
+        o.mib_s,
+        array_agg(need.percentile order by need.percentile) as percentiles
+      from (values
+        ('p95', m.demand_iops_p95, m.demand_bytes_per_second_p95),
+        ('p99', m.demand_iops_p99, m.demand_bytes_per_second_p99)
+      ) as need (percentile, iops, bytes_per_second)
+      cross join (values ('gp3'), (case when v.volume_type in ('gp2', 'st1', 'sc1') then v.volume_type end))
+        as kind (volume_type)
+      cross join lateral inventory.ebs_volume_with(
+        kind.volume_type, ceil(asked.ratio * greatest(need.iops, asked.cut_off_iops) / 100) * 100,
+        ceil(asked.ratio * greatest(need.bytes_per_second, asked.cut_off_bytes_per_second) / 1048576 / 5) * 5, v.size_gib
+      ) as o
+      where wanted.volume_type = 'gp3' and o.suffices
+      group by kind.volume_type, o.size_gib, o.iops, o.mib_s
+    ) as option
   ) as other on true
   where v.hour = of_hour and v.account = of_account and v.region = of_region and v.volume_id = of_volume_id
 $$;

@@ -223,10 +223,10 @@ create table metrics.volume_hourly (
   burst_balance_min_percent double precision,  -- Minimum BurstBalance of the hour
   burst_balance_last_percent double precision,  -- Latest BurstBalance of the hour
   modelled_balance_last_percent double precision,  -- The same, from Streamwarden's model of the bucket, computed from operations alone
-  credits_per_hour double precision,  -- Credits gained per hour at the load of the last 15 minutes; negative: the bucket is draining
+  credits_per_hour double precision,  -- Credits gained per hour at the load of the last 15 minutes, or of whole cycles (cycle_minutes); negative: the bucket is draining
   hours_to_exhaustion double precision,  -- Hours until the bucket is empty at that load, 0 when it is empty; null: not draining
-  hours_to_exhaustion_low double precision,  -- The same at the 90th percentile of the hour's minutes
-  hours_to_exhaustion_high double precision,  -- The same at the 10th percentile of the hour's minutes, where the bucket drains at that load too
+  hours_to_exhaustion_low double precision,  -- The same at the 90th percentile of the hour's minutes, or in the heaviest cycle
+  hours_to_exhaustion_high double precision,  -- The same at the 10th percentile of the hour's minutes, where the bucket drains at that load too; or in the lightest cycle
   minutes_empty integer,  -- Minutes with BurstBalance of at most 1 %
   minutes_at_iops_limit integer,  -- Minutes in which the volume's IOPS limit was exceeded
   minutes_at_throughput_limit integer,  -- Minutes in which the volume's throughput limit was exceeded
@@ -248,6 +248,7 @@ create table metrics.volume_hourly (
   latency_p25_ms double precision,  -- 25th percentile of these minutes
   latency_p50_ms double precision,  -- Median of these minutes
   latency_p75_ms double precision,  -- 75th percentile of these minutes
+  cycle_minutes double precision,  -- Mean time from one pause of the load to the next; null: the load does not go on and off
   primary key (hour, account, region, volume_id)
 ) partition by range (hour);
 

@@ -7,6 +7,7 @@ select
   own.acknowledged_by,
   link.who as linked_by,
   e.hour as firing_hour,
+  detect.firing_since(m.fingerprint) as firing_since,
   e.reason,
   e.message as finding_message,
   e.resource_name

@@ -5,6 +5,7 @@ select
   root.title,
   coalesce(t.issue_severity, t.severity) as severity,
   t.opened_hour,
+  detect.firing_since(root.fingerprint, cast(:finish as timestamptz) - interval '1 hour') as firing_since,
   root.owner,
   count(*) over () as total
 from tickets.ticket as t

@@ -24,7 +24,9 @@ select
   e.application,  -- Application that the resource belongs to
   e.commands,  -- Commands to paste into a shell
   e.metrics,  -- Metrics of the detector, unformatted
-  e.key_metrics  -- Key metrics, in order
+  e.key_metrics,  -- Key metrics, in order
+  coalesce(t.opened_hour, s.since_hour) as first_hour,  -- First firing hour of the open ticket, or of the finding (UTC)
+  detect.firing_since(e.fingerprint) as firing_since  -- Start of the problem to the minute (UTC); null: between the hour before first_hour and its end
 from (
   select v.fingerprint
   from detect.detector as d

@@ -33,7 +33,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
-from streamwarden.rendering.readable import NOT_KNOWN, clean, moment, readable
+from streamwarden.rendering.readable import NOT_KNOWN, clean, labels, moment, readable
 from streamwarden.store.sql_header import read_header, shown
 
 FOLDER = SQL / "charts"
@@ -275,7 +275,7 @@ def _stacked(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> 
 def _table(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> Figure | None:
     columns = [column for column in rows[0] if any(row[column] is not None for row in rows)]
     width = min(CELL_CHARACTERS, max(12, TABLE_CHARACTERS // len(columns)))
-    titles = [_wrapped(readable(column, None)[0], width) for column in columns]
+    titles = [_wrapped(title, width) for title in labels(columns).values()]
     cells = [[_wrapped(readable(column, row[column])[1], width) for column in columns] for row in rows[:TABLE_ROWS]]
     widths = [
         max(len(line) for cell in column for line in cell.split("\n")) + 2
@@ -349,7 +349,7 @@ def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
     """Alternative text of a chart: title, hour, and the last value of each series."""
     begin = f"{header.title}, hour {moment(hour)}."
     if header.kind == "table":
-        return f"{begin} Table of {len(rows)} rows: {', '.join(readable(column, None)[0] for column in rows[0])}."
+        return f"{begin} Table of {len(rows)} rows: {', '.join(labels(rows[0]).values())}."
     name = "series" if header.kind == "lines" else "label"
     last = {(row[name], row["series"]): row for row in rows}
     values = []

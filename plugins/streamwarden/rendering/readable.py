@@ -78,6 +78,29 @@ def moment(value: datetime) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def since_text(first_hour: datetime, exact: datetime | None = None, until: datetime | None = None) -> str:
+    """Since when a finding is firing, the same in every rendering.
+
+    Args:
+        first_hour: the first hour in which it fired.
+        exact: the start of the problem, where a sample gives it. Otherwise it began after the last evaluation without
+            it, at the earliest an hour before `first_hour`, and was there at the end of that hour.
+        until: until when that is known, for the duration.
+
+    >>> since_text(datetime(2026, 1, 5, 7, tzinfo=UTC), until=datetime(2026, 1, 5, 7, 44, tzinfo=UTC))
+    'since between 2026-01-05 06:00 and 07:44 UTC'
+    """
+    if exact is not None:
+        seconds = (until - exact).total_seconds() if until else 0
+        return f"since {moment(exact)}" + (f" ({span(seconds)})" if seconds > 0 else "")
+    first = first_hour.astimezone(UTC)
+    earliest, latest = first - timedelta(hours=1), first + timedelta(hours=1)
+    if until is not None and first < until < latest:
+        latest = until.astimezone(UTC)
+    end = f"{latest:%H:%M}" if latest.date() == earliest.date() else f"{latest:%Y-%m-%d %H:%M}"
+    return f"since between {earliest:%Y-%m-%d %H:%M} and {end} UTC"
+
+
 def hour_span(hour: datetime) -> str:
     """An hour: `2026-01-05 10:00–11:00 UTC`."""
     start = hour.astimezone(UTC)

@@ -15,7 +15,7 @@ from streamwarden.base.hours import start_of_hour
 from streamwarden.charts.draw import Drawing, draw_finding
 from streamwarden.detectors import Finding
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.rendering.readable import clean, readable_metrics, span
+from streamwarden.rendering.readable import clean, readable_metrics, since_text
 from streamwarden.reports.rendering import Report, headline, render
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
@@ -28,7 +28,7 @@ class _Finding:
     """An open ticket as the report shows it."""
 
     ticket: dict[str, Any]
-    lasting: str
+    since: str
     message: str
     actions: tuple[str, ...]
     metrics: list[tuple[str, str]]
@@ -99,7 +99,9 @@ def _finding(
         images[cid] = drawing.content
     return _Finding(
         ticket=ticket,
-        lasting=span((min(finish, last + timedelta(hours=1)) - ticket["opened_hour"]).total_seconds()),
+        since=since_text(
+            ticket["opened_hour"], finding.since if finding else None, min(finish, last + timedelta(hours=1))
+        ),
         message=finding.message if finding else "",
         actions=finding.actions if finding else (),
         metrics=readable_metrics(finding.key_metric_values) if finding else [],

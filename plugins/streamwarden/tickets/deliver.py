@@ -278,13 +278,13 @@ class _Run:
             with self.engine.connect() as connection:
                 related = _related(connection, self.config, ticket)
         finding = Finding.from_row(change["finding"]) if change["finding"] else None
-        since = change["since"] or ticket["opened_hour"]
         incident = change["incident"] or {}
         return Notification(
             note=change["body"] or "",
             hour=change["hour"],
             finding=finding,
-            since=finding.since or since if finding else None,
+            since=finding.since if finding else None,
+            first_hour=(change["since"] or ticket["opened_hour"]) if finding else None,
             until=max(change["hour"], min(change["hour"] + HOUR, self.clock())),
             **_links(self.config, ticket),
             related=related,

@@ -23,7 +23,7 @@ from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.rendering.readable import SEVERITIES, clean, readable, span
+from streamwarden.rendering.readable import SEVERITIES, clean, labels, readable, span
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render, responses
 from streamwarden.tickets.evidence import missing_sources
@@ -404,8 +404,7 @@ def _tables(metrics: Mapping[str, Any]) -> tuple[Row, list[Row]]:
     for name, entries in lists.items():
         columns = list(dict.fromkeys(column for entry in entries for column in entry))
         rows = [[readable(column, entry.get(column))[1] for column in columns] for entry in entries]
-        labels = [readable(column, None)[0] for column in columns]
-        tables.append({"caption": readable(name, None)[0], "columns": labels, "rows": rows})
+        tables.append({"caption": readable(name, None)[0], "columns": list(labels(columns).values()), "rows": rows})
     return {column: value for column, value in metrics.items() if column not in lists}, tables
 
 

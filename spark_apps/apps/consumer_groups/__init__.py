@@ -35,7 +35,7 @@ from spark_apps.apps.consumer_groups.lag import LOOK_BACK, consumer_groups, cons
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
 from spark_apps.apps.consumer_groups.steps import group_steps
-from spark_apps.models.consumer_lag import STANDSTILL_SECONDS, still_seconds
+from spark_apps.models.consumer_lag import QUIET_RECORDS, STANDSTILL_SECONDS, still_seconds
 from spark_apps.runtime.executors import address_for_tasks
 from spark_apps.sources.kafka_client import clusters_of, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
@@ -78,6 +78,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources["positions"] = positions(with_their_jobs, hour)
     behind = sources["positions"].filter(
         "committed_offset < recent_offset or is_refuted and committed_offset < end_now"
+        f" or committed_offset < log_end_offset and log_end_offset - recent_offset <= {QUIET_RECORDS}"
     )
     stands = f.coalesce(still_seconds(hour - LOOK_BACK) >= STANDSTILL_SECONDS, f.lit(True))
     asked = behind.withColumns({"offset": f.col("committed_offset"), "stands": stands})

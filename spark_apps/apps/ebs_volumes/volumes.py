@@ -26,7 +26,9 @@ LOW_PERCENT = 20.0
 """With a balance this low, or an exceeded limit, a volume's last day is queried."""
 PRESENT = timedelta(minutes=15)
 LATEST = timedelta(minutes=5)
-"""A load that is not in these last minutes has ended and drains no bucket."""
+"""A load that is not in these last minutes has ended and drains no bucket, unless it had paused like this before."""
+CYCLES = timedelta(hours=3)
+"""Pauses before this time do not show how the present load pauses: they may be the night."""
 PAUSE = timedelta(minutes=10)
 """A pause this long ends a throttling episode."""
 NEAR_BASELINE, ABOVE_BASELINE = 0.97, 1.05
@@ -243,6 +245,13 @@ def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
     )
 
 
+def _cycle_points() -> Column:
+    """Known loads of the last hours, in order of time, where the load is known."""
+    first, start = f.get("points", f.lit(0)).at, f.unix_timestamp("known_until") - f.lit(int(CYCLES.total_seconds()))
+    before = f.filter(f.coalesce("day_points", f.array().cast("array<" + POINT + ">")), lambda p: p.at < first)
+    return f.filter(f.concat(before, "points"), lambda p: p.spent.isNotNull() & (f.unix_timestamp(p.at) >= start))
+
+
 def _volume_columns(facts: DataFrame) -> DataFrame:
     """Columns of metrics.volume_hourly."""
     balance, earned, credits = (f.col(c) for c in ("burst_balance_last_percent", "earned_per_second", "bucket_credits"))
@@ -253,6 +262,7 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
     now, light, heavy = (rate * cost for rate in spent)
     light = f.when(light > earned, light)
 
+    facts = facts.withColumn("cycle", ebs.cycle(_cycle_points(), earned, cost))
     has_ended = f.coalesce(f.col("spent_latest") * cost <= earned, f.lit(False))
     present = f.unix_timestamp("known_until") - f.lit(int(PRESENT.total_seconds()))
     draining = f.filter("points", lambda p: (f.unix_timestamp(p.at) >= present) & (p.spent * cost > earned))
@@ -262,7 +272,21 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
         drains = (spent > earned) & ~has_ended
         return f.when(balance <= EMPTY_PERCENT, 0.0).when(drains, balance / 100 * credits / (spent - earned) / 3600)
 
-    empties = until_empty(now).isNotNull()
+    cycle, left = f.col("cycle"), (balance - EMPTY_PERCENT) / 100 * credits
+
+    def of_cycle(in_cycles: Column, steady: Column) -> Column:
+        """The forecast of a load that pauses and resumes, or of a steady load."""
+        return f.when(cycle.isNull() | (balance <= EMPTY_PERCENT), steady).otherwise(in_cycles)
+
+    def until_empty_at(rate: Column) -> Column:
+        return f.when(rate > 0, left / rate / 3600)
+
+    in_cycles = ebs.cycle_seconds_to_exhaustion(cycle, left) / 3600
+    hours = of_cycle(in_cycles, until_empty(now))
+    lightest = f.when(cycle.lightest > 0, f.greatest(in_cycles, until_empty_at(cycle.lightest)))
+    low = of_cycle(f.least(in_cycles, until_empty_at(cycle.heaviest)), until_empty(f.greatest(now, heavy)))
+    high = of_cycle(lightest, until_empty(f.least(now, light)))
+    per_hour = of_cycle(-cycle.rate * 3600, (earned - now) * 3600)
 
     def demand(of_hour: str, of_day: str, position: int) -> Column:
         return f.greatest(f.get(of_hour, f.lit(position)), f.get(of_day, f.lit(position)))
@@ -283,11 +307,12 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
         *ebs.LIMITS,
         *("burst_balance_min_percent", "burst_balance_last_percent"),
         ebs.modelled_balance_percent(f.col("points"), earned, credits).alias("modelled_balance_last_percent"),
-        f.when(credits.isNotNull(), (earned - now) * 3600).alias("credits_per_hour"),
+        f.when(credits.isNotNull(), per_hour).alias("credits_per_hour"),
+        f.when(credits.isNotNull(), cycle.seconds / 60).alias("cycle_minutes"),
         f.when(credits.isNotNull(), f.round(draining_seconds / 60).cast("int")).alias("minutes_draining"),
-        until_empty(now).alias("hours_to_exhaustion"),
-        f.when(empties, until_empty(f.greatest(now, heavy))).alias("hours_to_exhaustion_low"),
-        f.when(empties, until_empty(f.least(now, light))).alias("hours_to_exhaustion_high"),
+        hours.alias("hours_to_exhaustion"),
+        f.when(hours.isNotNull(), low).alias("hours_to_exhaustion_low"),
+        f.when(hours.isNotNull(), high).alias("hours_to_exhaustion_high"),
         *("minutes_empty", "minutes_at_iops_limit", "minutes_at_throughput_limit", "minutes_at_instance_limit"),
         *("minutes_stalled", "minutes_throttled"),
         _throttled_since().alias("throttled_since"),

@@ -202,6 +202,14 @@ verdicts:
       Not evaluated: not all {{ instances }} instances of {{ name }} reported their stores, so the effect of a failure is
       unknown.
     details: ["Its memory is within budget now."]
+  failure_not_measured:
+    status: unknown
+    message: >-
+      Not evaluated: RocksDB of {{ name }} has been measured for less than {{ measured_days }}, so the effect of a failure is
+      unknown.
+    details:
+      - "Its memory is within budget now."
+      - "By its configuration alone, process {{ process }} may then grow to {{ after_failure_bytes }} of {{ limit_bytes }}."
   heap_unknown:
     status: unknown
     message: >-
@@ -226,7 +234,8 @@ description: |
 
   Warning: memory will be over budget once RocksDB uses its limits. Or it fits now, but exceeds failure_percent after the
   worst single host failure, when other processes have taken over its stores evenly; write buffers and own caches move
-  with them, a shared cache does not grow. Also: a collection leaves more than pressure_percent of the heap in use, or
+  with them, a shared cache does not grow. An application known for less than measured_days is not evaluated for that.
+  Also: a collection leaves more than pressure_percent of the heap in use, or
   GC pauses take more than gc_percent of the hour.
 
   If JMX does not expose the stores of a Streams application, the partitions of its changelogs give their number: they
@@ -282,7 +291,8 @@ with live as materialized (
       app
     ) as known_as,
     max(heap_used_after_gc_bytes) as heap_live_bytes,
-    count(heap_used_after_gc_bytes) as heap_live_known_hours
+    count(heap_used_after_gc_bytes) as heap_live_known_hours,
+    min(min(hour) filter (where samples is not null)) over (partition by cluster, app) as known_since
   from metrics.jvm_app_hourly
   where hour > :hour - make_interval(days => :live_days) and hour <= :hour
   group by cluster, app, endpoint
@@ -346,6 +356,8 @@ evaluated as (
     taken_bytes is not null and taken_percent > :heavy_percent as is_over_budget,
     greatest(100 * after_failure_bytes / limit_bytes, 100 * host_after_failure_bytes / host_memory_bytes)
     > :failure_percent as is_over_budget_after_failure,
+    -- A new application's RocksDB is known by its configuration alone, which bounds it from above.
+    is_settled or known_since <= :hour - make_interval(secs => :measured_days * 86400) as is_measured,
     most_percent <= :heavy_percent and most_bytes is not null and (instance_id is null or host_most_bytes is not null)
       as is_sure_to_fit,
     least(heap_max_bytes, heap_wanted_bytes) as heap_to_set_bytes,
@@ -366,9 +378,10 @@ classified as (
       when is_over_budget then 'over_budget'
       when system_memory_used_percent > :heavy_percent then 'host_memory_full'
       when is_overcommitted then 'overcommitted'
-      when is_over_budget_after_failure then 'over_budget_after_failure'
+      when is_over_budget_after_failure and is_measured then 'over_budget_after_failure'
       when heap_after_gc_percent > :pressure_percent then 'heap_full'
       when paused_percent > :gc_percent then 'gc_overhead'
+      when is_over_budget_after_failure then 'failure_not_measured'
       when is_sure_to_fit and is_unknown then 'failure_unknown'
       -- Heap after collections is unknown, or known only as an upper bound above the limit.
       when is_sure_to_fit and heap_survived_bytes is null and (100 * heap_left_bytes / heap_max_bytes <= :pressure_percent) is not true

@@ -62,8 +62,9 @@ verdicts:
       - &history >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}The volume was throttled for {{ minutes_throttled_in_14_days }} in the last 14 days.{% endif %}
       - &replay >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_unknown_in_14_days %}With the advised change it would have
-        been throttled for {{ minutes_throttled_in_14_days_if_changed }}.{% endif %}
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_unknown_in_14_days %}With the advised change it would {{
+        'have been throttled for ' ~ minutes_throttled_in_14_days_if_changed if minutes_throttled_in_14_days_if_changed
+        else 'not have been throttled' }}.{% endif %}
       - &replay_at_least >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and minutes_throttled_in_14_days_if_changed
         %}With the advised change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
@@ -103,8 +104,8 @@ verdicts:
         {% if not cluster_arn and (is_at_type_maximum or not is_sufficient) %}Spread the load over several volumes: one {{ volume_type }} volume
         cannot serve this demand.{% endif %}
       - >-
-        {% if is_demand_lower_bound and demand_iops_p99 and not is_at_type_maximum %}Measure again one day later: demand is at least
-        {{ demand_iops_p99 }} and {{ demand_bytes_per_second_p99 }}, but the limit hides the rest.{% endif %}
+        {% if is_demand_lower_bound and demand_at_least_iops and not is_at_type_maximum %}Measure again one day later: demand is at least
+        {{ demand_at_least_iops }} and {{ demand_at_least_bytes_per_second }}, but the limit hides the rest.{% endif %}
     commands: &modify
       - "{% if not cluster_arn %}aws ec2 describe-volumes-modifications --region {{ region }} --volume-ids {{ volume_id }}{% endif %}"
       - >-
@@ -274,8 +275,8 @@ verdicts:
   demand_below_baseline:
     status: ok
     message: >-
-      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }}, but its load is below the baseline again:
-      throttled for {{ throttled_minutes }} (limit {{ lasting_minutes }}).
+      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }}, but its load is below the baseline
+      again{% if throttled_minutes %}: throttled for {{ throttled_minutes }} (limit {{ lasting_minutes }}){% endif %}.
   bucket_refills:
     status: ok
     message: "Burst balance of volume {{ name }} ({{ burst_balance_last_percent }}) refills."
@@ -326,14 +327,15 @@ description: |
   Warning: at the load of the last 15 minutes the burst balance is exhausted within warn_hours, or the instance's EBS
   burst is; the latter must have fallen for bursting_minutes and by fall_percent_per_hour. Burst balance is simulated from
   the operations of each minute, starting from BurstBalance, and follows BurstBalance where that falls faster. The whole
-  hour must have drained it. A newer load counts if it drained it in draining_minutes of the last 15 and soon_hours are
-  left. A batch that drained as much on recurring_days of the last week, within an hour of this time, and never exhausted
-  it, does not fire. A warning continues while the balance falls.
+  hour must have drained it; a load that goes on and off is forecast over whole cycles. A newer load counts if it drained
+  it in draining_minutes of the last 15 and soon_hours are left. A batch that drained as much on recurring_days of the last week, within an hour of this time, and never exhausted
+  it, does not fire. A warning continues while the balance falls and lasts no longer than warn_hours.
 
   Slow: no limit binds, and in a quarter of the hour's minutes latency exceeds slow_ms and slow_ratio times the baseline
   (median of 7 days, and of this time of day). For a new SSD volume slow_ms alone counts.
 
-  A limit hides the demand above it. If only capped demand is known, the advice is step_ratio times the limit. A missing
+  A limit hides the demand above it, also in micro-bursts, when the mean of each minute is far below it. If only capped
+  demand is known, the advice is step_ratio times the limit, and its effect on the last 14 days is unknown. A missing
   BurstBalance counts neither as 0 nor as healthy: the volume is not evaluated.
 causes:
   disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
@@ -459,15 +461,15 @@ measured as (
       and instance_burst_percent / nullif(hours_to_instance_burst_end, 0) >= :fall_percent_per_hour,
       false
     ) as is_instance_draining,
-    -- Either the whole hour drained the balance, or its last minutes do so fast that the next evaluation is too late.
+    -- Within warn_hours, and either the whole hour or a load that goes on and off drains the balance, or its last minutes do so fast that the next evaluation
+    -- is too late, or the warning of the previous hour continues. A load that fades lasts beyond warn_hours: no warning.
     (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
+    and hours_to_exhaustion <= :warn_hours
     and (
-      (
-        hours_to_exhaustion <= :warn_hours
-        and inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
-        > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
-      )
-      or (hours_to_exhaustion_low <= least(:soon_hours, :warn_hours) and minutes_draining >= :draining_minutes)
+      inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
+      > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
+      or cycle_minutes is not null
+      or (hours_to_exhaustion_low <= :soon_hours and minutes_draining >= :draining_minutes)
       or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
     ) as is_draining
   from volume
@@ -570,6 +572,7 @@ select
   j.hours_to_exhaustion_low,
   j.hours_to_exhaustion_high,
   j.minutes_draining,
+  j.cycle_minutes,
   j.credits_per_hour,
   j.days_alike,
   j.lowest_percent as lowest_then_percent,
@@ -621,6 +624,8 @@ select
   advice.suffices as is_sufficient,
   advice.is_at_its_end as is_at_type_maximum,
   advice.wants_at_least as is_demand_lower_bound,
+  advice.demand_iops as demand_at_least_iops,
+  advice.demand_bytes_per_second as demand_at_least_bytes_per_second,
   advice.now_usd_per_month as price_usd_per_month,
   advice.usd_per_month as advised_price_usd_per_month,
   advice.prices_as_of,

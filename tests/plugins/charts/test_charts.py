@@ -137,3 +137,12 @@ def test_an_error_in_a_plot_is_one_line_with_the_file(
 def test_a_plot_for_a_dark_page_has_a_dark_background() -> None:
     svg = b'<svg><rect style="fill: #ffffff"/><text style="fill: #1f2328">#topic</text></svg>'
     assert in_the_dark(svg) == b'<svg><rect style="fill: #161b22"/><text style="fill: #e6edf3">#topic</text></svg>'
+
+
+def test_columns_of_a_table_that_differ_in_their_unit_alone_have_two_titles(
+    warehouse: sa.Engine, tmp_path: Path
+) -> None:
+    sql = "select 3000 as limit_iops, 125 as limit_mib_s where cast(:id as text) is not null and :hour is not null"
+    (tmp_path / "options.sql").write_text(HEADER.format(unit="values", kind="table") + sql)
+    png = draw_finding(warehouse, "options", HOUR, {"id": "x"}, "png", tmp_path)
+    assert png is not None and png.alt.endswith("Table of 1 rows: Limit (iops), Limit (mib/s).")

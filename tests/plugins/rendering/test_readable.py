@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
-from streamwarden.rendering.readable import clean, labels, readable, readable_metrics
+from streamwarden.rendering.readable import clean, labels, readable, readable_metrics, since_text
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,25 @@ def test_labels_are_unique() -> None:
 
 def test_a_name_cannot_forge_a_line_or_contain_control_characters() -> None:
     assert clean("a\r\nfingerprint: 0\x1b[2J\u202ecba\u2028z") == "a fingerprint: 0[2Jcba z"
+
+
+@pytest.mark.parametrize(
+    ("first", "exact", "until", "expected"),
+    [
+        # Exact where a sample gives the start.
+        ("07:00", "05:40", "08:00", "since 2026-01-05 05:40 UTC (2 h 20 min)"),
+        ("07:00", "07:41", None, "since 2026-01-05 07:41 UTC"),
+        ("07:00", "08:00", "08:00", "since 2026-01-05 08:00 UTC"),
+        # Otherwise a range: it may have begun in the hour before, which did not fire.
+        ("07:00", None, "07:44", "since between 2026-01-05 06:00 and 07:44 UTC"),
+        ("07:00", None, "11:00", "since between 2026-01-05 06:00 and 08:00 UTC"),
+        ("07:00", None, None, "since between 2026-01-05 06:00 and 08:00 UTC"),
+        ("00:00", None, None, "since between 2026-01-04 23:00 and 2026-01-05 01:00 UTC"),
+    ],
+)
+def test_since_is_exact_or_a_range(first: str, exact: str | None, until: str | None, expected: str) -> None:
+    def at(time: str | None) -> datetime | None:
+        return datetime.fromisoformat(f"2026-01-05T{time}+00:00") if time else None
+
+    moment = at(first)
+    assert moment is not None and since_text(moment, at(exact), at(until)) == expected

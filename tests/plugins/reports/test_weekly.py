@@ -51,7 +51,7 @@ def test_the_report_compares_with_the_week_before_and_lists_the_oldest_open_find
         "2 open 1 the week before",
         "10 past hours of this week were not evaluated",
         "Median time to close ebs_volume_starving 2 1 2 2 h",
-        "ebs_volume_starving title: old critical 2025-12-29 10:00 UTC (7 d 3 h) storage",
+        "ebs_volume_starving title: old critical between 2025-12-29 09:00 and 11:00 UTC storage",
         "storage 2 2 2 1",
         "refused",
     ):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.rendering.readable import clean
+from streamwarden.rendering.readable import clean, since_text
+from streamwarden.store.queries import ask
 from streamwarden.tickets import deliver, reconcile, reconcile_and_deliver
 from streamwarden.tickets.sinks.contract import TrackerDown
 from streamwarden.tickets.sinks.plain import issue_text
 
-from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, MemorySink, hour, mute
+from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, MemorySink, fingerprint_of, hour, mute
+from tests.sql.rows import insert_row
 
 
 def plan(scenario: DeliveryScenario, config: Config) -> None:
@@ -159,11 +162,40 @@ def test_the_console_prints_names_literally(capsys: pytest.CaptureFixture[str], 
     assert "[bold]x[/bold]" in printed and "Marked as won't fix by Vera: Known." in printed
 
 
-@pytest.mark.parametrize(("minutes", "duration"), [(20, "(20 min)"), (75, "(1 h)")])
-def test_the_duration_ends_at_the_time_of_delivery(
-    minutes: int, duration: str, scenario: DeliveryScenario, sink: MemorySink, config: Config
+@pytest.mark.parametrize(
+    ("minutes", "metrics", "said"),
+    [
+        (20, {}, "between 2026-01-05 09:00 and 10:20 UTC."),
+        (75, {}, "between 2026-01-05 09:00 and 11:00 UTC."),
+        (20, {"throttled_since": "2026-01-05T10:11:00+00:00"}, "2026-01-05 10:11 UTC (9 min)."),
+        (75, {"throttled_since": "2026-01-05T08:30:00+00:00"}, "2026-01-05 08:30 UTC (2 h 30 min)."),
+    ],
+)
+def test_since_does_not_count_what_is_still_to_come_of_the_hour(
+    minutes: int, metrics: dict[str, str], said: str, scenario: DeliveryScenario, sink: MemorySink, config: Config
 ) -> None:
-    scenario.evaluate(0, {"v1": "firing"})
+    scenario.evaluate(0, {"v1": "firing"}, metrics=metrics)
     plan(scenario, config)
     deliver(scenario.engine, sink, config, lambda: hour(0) + timedelta(minutes=minutes))
-    assert f"Firing since 2026-01-05 10:00 UTC {duration}" in issue_text(sink.issue_drafts[0])
+    assert f"Firing since {said}" in issue_text(sink.issue_drafts[0])
+
+
+@pytest.mark.parametrize("exact", ["2026-01-05T05:40:00+00:00", None])
+def test_every_rendering_has_the_same_since(
+    exact: str | None, scenario: DeliveryScenario, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"}, metrics={"throttled_since": exact} if exact else {})
+    plan(scenario, config)
+    deliver(scenario.engine, sink, config)
+    fingerprint = fingerprint_of("v1")
+    with scenario.engine.connect() as connection:
+        insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
+        card = connection.execute(sa.text("select * from public.findings_now")).mappings().one()
+        [page] = ask(connection, "pages/finding", fingerprint=fingerprint, hour=None)
+        [incident] = ask(connection, "pages/incident", fingerprint=fingerprint)
+        [oldest] = ask(connection, "reports/oldest", finish=hour(5), most=9)
+    began = datetime.fromisoformat(exact) if exact else None
+    assert {row["firing_since"] for row in (card, page, incident, oldest)} == {began}
+    assert {card["first_hour"], page["first_hour"], incident["opened_hour"], oldest["opened_hour"]} == {hour(0)}
+    shown = since_text(card["first_hour"], card["firing_since"])
+    assert f"Firing {shown}" in issue_text(sink.issue_drafts[0])

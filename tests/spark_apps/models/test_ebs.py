@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from spark_apps.models import ebs
 
 pytestmark = pytest.mark.slow
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 MIB, TIB = 2**20, 2**40
 POINTS = "points array<struct<at: timestamp, period_seconds: int, spent: double, balance: double>>"
 
@@ -201,3 +202,72 @@ def test_ssd_counts_operations_or_pieces_of_256_kib_and_hdd_counts_bytes(spark: 
 def test_median(spark: SparkSession) -> None:
     frame = spark.createDataFrame([([3.0, 1.0, 2.0],), ([4.0, 1.0],), ([7.0],), ([],)], "values array<double>")
     assert [row[0] for row in frame.select(ebs.median(f.col("values"))).collect()] == [2.0, 2.5, 7.0, None]
+
+
+def on_off(on: int, off: int, busy: float, calm: float = 20, baseline: float = 300) -> list[tuple[float, float]]:
+    """Load and balance (percent) of each minute of a day, by a plain loop: a gp2 bucket that is full at first."""
+    balance, minutes = 5_400_000.0, []
+    for minute in range(24 * 60):
+        wanted = busy if minute % (on + off) < on else calm
+        spent = min(wanted, baseline + balance / 60)
+        balance = min(5_400_000.0, max(0.0, balance + (baseline - spent) * 60))
+        minutes.append((float(spent), balance / 54_000))
+    return minutes
+
+
+def forecasts(spark: SparkSession, windows: list[list[tuple[float, float]]]) -> list[Any]:
+    """Forecast of each window of minutes: seconds of a cycle, and hours until the bucket is empty."""
+
+    def points(window: list[tuple[float, float]]) -> list[Any]:
+        return [
+            (START + timedelta(minutes=n), 60, spent, balance, balance <= 1 and spent == 300)
+            for n, (spent, balance) in enumerate(window)
+        ]
+
+    rows = [(points(window), window[-1][1]) for window in windows]
+    frame = spark.createDataFrame(rows, POINTS.replace(">>", ", is_throttled: boolean>>") + ", balance double")
+    frame = frame.withColumn("cycle", ebs.cycle(f.col("points"), f.lit(300.0), f.lit(1.0)))
+    left = (f.col("balance") - 1) / 100 * 5_400_000
+    hours = ebs.cycle_seconds_to_exhaustion(f.col("cycle"), left) / 3600
+    return frame.select("cycle.seconds", hours.alias("hours"), "cycle.rate").collect()
+
+
+@pytest.mark.parametrize(
+    ("on", "off", "busy"), [(10, 20, 2300), (5, 10, 1500), (15, 20, 1000), (12, 8, 700)],
+    ids=["the report", "short", "long", "hardly above the baseline"],
+)  # fmt: skip
+def test_a_load_that_goes_on_and_off_is_forecast_over_whole_cycles(
+    spark: SparkSession, on: int, off: int, busy: float
+) -> None:
+    minutes = on_off(on, off, busy)
+    ends = [end for end in range(80, 20 * 60, 13) if minutes[end - 1][1] > 1]
+    found = forecasts(spark, [minutes[end - 75 : end] for end in ends])
+    wrong = []
+    for end, row in zip(ends, found, strict=True):
+        truth = next(n for n, (_, balance) in enumerate(minutes[end:], 1) if balance <= 1) / 60
+        if row.hours is None or abs(row.hours - truth) > max(0.1 * truth, 2 / 60):
+            wrong.append((end, row.hours, truth))
+    assert not wrong
+    assert {row.seconds for row in found} == {(on + off) * 60}
+
+
+def test_a_load_that_pauses_longer_than_before_has_ended(spark: SparkSession) -> None:
+    minutes = on_off(10, 20, 2300)[:120]
+    paused = [(20.0, 50.0)]
+    still, ended, steady, calm = forecasts(
+        spark,
+        [
+            minutes[-75:] + paused,
+            minutes[-70:] + 3 * paused,  # its present pause is longer than any before
+            minutes[-75:-20] + 30 * [(2300.0, 40.0)],  # its present run is
+            75 * [(200.0, 90.0)],
+        ],
+    )
+    assert still.seconds == 1800
+    assert (ended.seconds, steady.seconds, calm.seconds) == (None, None, None)
+
+
+def test_a_load_that_refills_over_whole_cycles_is_never_exhausted(spark: SparkSession) -> None:
+    minutes = on_off(5, 25, 1200)
+    [found] = forecasts(spark, [minutes[300:375]])
+    assert found.seconds == 1800 and found.rate < 0 and found.hours is None

@@ -19,6 +19,7 @@ INSTANCE = PLACE | {"instance_id": "i-1"}
 GP3 = {"baseline_iops": 3000, "baseline_bytes_per_second": 125 * MIB, "demand_iops_p95": 100, "demand_iops_p99": 100,
        "demand_bytes_per_second_p95": MIB, "demand_bytes_per_second_p99": MIB}  # fmt: skip
 NOTHING = {"demand_iops_p95": 0, "demand_bytes_per_second_p95": 0}
+AT_BYTES = {"minutes_at_iops_limit": 0, "minutes_at_throughput_limit": 20}
 GP2 = GP3 | {"baseline_iops": 300, "baseline_bytes_per_second": 75 * MIB}
 PRICES = {"region": "r", "gp2_gib": 0.1, "gp3_gib": 0.08, "gp3_iops": 0.005, "gp3_mib_s": 0.04, "io1_gib": 0.125,
           "io1_iops": 0.065, "st1_gib": 0.045}  # fmt: skip
@@ -136,6 +137,7 @@ def test_the_smallest_volume_that_sustains_the_demand(
 
 
 SMALL_PIECES = {"burst_iops": 100, "demand_iops_p99": 1}
+BY_BYTES = {"minutes_at_iops_limit": 0, "minutes_at_throughput_limit": 1}
 DRY = {"hours_to_exhaustion": 0, "baseline_iops": 100, "baseline_bytes_per_second": MIB, "demand_iops_p99": 100,
        "demand_bytes_per_second_p99": MIB}  # fmt: skip
 
@@ -143,38 +145,45 @@ DRY = {"hours_to_exhaustion": 0, "baseline_iops": 100, "baseline_bytes_per_secon
 @pytest.mark.parametrize(
     ("measured", "is_open"),
     [
-        ({}, False),
+        ({"minutes_at_iops_limit": 0}, False),
         ({"demand_iops_p99": 3000}, True),
         ({"demand_iops_p99": 3000, "minutes_at_iops_limit": 0}, False),
         ({"demand_iops_p99": 3000, "minutes_at_iops_limit": 0, "minutes_at_throughput_limit": 1}, True),
-        ({"demand_iops_p99": 2850}, True),
-        ({"demand_iops_p99": 2849}, False),
         ({"demand_iops_p99": 3150}, True),
         ({"demand_iops_p99": 3151}, False),
         ({"demand_iops_p99": None}, True),
         ({"burst_iops": None, "burst_bytes_per_second": None}, False),
-        (SMALL_PIECES | {"demand_bytes_per_second_p99": 95 * 2**18}, True),
-        (SMALL_PIECES | {"demand_bytes_per_second_p99": 95 * 2**18 - 1}, False),
+        # Micro-bursts: the limit cuts off within the minute, the mean of the minute is far below it.
+        ({"demand_iops_p99": 560}, True),
+        ({"demand_iops_p99": 40, "demand_bytes_per_second_p99": 1}, True),
+        (BY_BYTES | {"demand_bytes_per_second_p99": 30 * MIB}, True),
+        (BY_BYTES | {"demand_bytes_per_second_p99": 1.05 * 125 * MIB}, True),
+        (BY_BYTES | {"demand_bytes_per_second_p99": 1.05 * 125 * MIB + 1}, False),
+        # The same at the burst of a volume with credits left; a volume without credits is capped at its baseline.
+        ({"demand_iops_p99": 560, "baseline_iops": 300, "bucket_credits": 5_400_000, "minutes_empty": 0}, True),
+        ({"demand_iops_p99": 560, "baseline_iops": 300, "bucket_credits": 5_400_000, "minutes_empty": 1}, False),
+        # Requests of more than 256 KiB count as several, but not on HDD volumes.
         (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18}, True),
         (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18 + 1}, False),
-        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18, "bucket_credits": 5_400_000}, True),
-        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18, "bucket_credits": 5_400_001}, False),
-        ({"demand_bytes_per_second_p99": 0.95 * 125 * MIB}, True),
-        ({"demand_bytes_per_second_p99": 0.95 * 125 * MIB - 1}, False),
-        ({"demand_bytes_per_second_p99": 1.05 * 125 * MIB}, True),
-        ({"demand_bytes_per_second_p99": 1.05 * 125 * MIB + 1}, False),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18 + 1, "bucket_credits": 5_400_000}, False),
+        (SMALL_PIECES | {"demand_bytes_per_second_p99": 105 * 2**18 + 1, "bucket_credits": 5_400_001}, True),
         (DRY, True),
         (DRY | {"demand_iops_p99": 105}, True),
         (DRY | {"demand_iops_p99": 106}, False),
+        (DRY | {"demand_iops_p99": 106, "hours_to_exhaustion": 1}, True),
         (DRY | {"demand_bytes_per_second_p99": 1.05 * MIB}, True),
         (DRY | {"demand_bytes_per_second_p99": 1.05 * MIB + 1}, False),
-        (DRY | {"hours_to_exhaustion": 1}, False),
+        # The load before the bucket was empty was capped at the burst.
+        (DRY | {"demand_iops_p99": 2850}, True),
+        (DRY | {"demand_iops_p99": 2849}, False),
+        (DRY | {"demand_bytes_per_second_p99": 0.95 * 125 * MIB}, True),
+        (DRY | {"demand_bytes_per_second_p99": 0.95 * 125 * MIB - 1}, False),
     ],
 )
-def test_demand_at_a_limit_is_a_lower_bound(connection: sa.Connection, measured: Row, is_open: bool) -> None:
+def test_demand_that_a_limit_cuts_off_is_a_lower_bound(connection: sa.Connection, measured: Row, is_open: bool) -> None:
     limits = {"burst_iops": 3000, "burst_bytes_per_second": 125 * MIB, "minutes_at_iops_limit": 1,
               "minutes_at_throughput_limit": 0, "demand_iops_p99": 1000, "demand_bytes_per_second_p99": MIB,
-              "hours_to_exhaustion": 1}  # fmt: skip
+              "hours_to_exhaustion": None}  # fmt: skip
     put(connection, "metrics.volume_hourly", VOLUME | limits | measured)
     assert ask(connection, "(select metrics.demand_is_open(h) as is_open from metrics.volume_hourly as h) as f") == [
         {"is_open": is_open}
@@ -305,6 +314,30 @@ class TestInstance:
         put(connection, "metrics.volume_hourly", VOLUME | before | {"hour": HOUR - timedelta(hours=24)},
             VOLUME | {"demand_iops_p95": 20000, "hour": HOUR - timedelta(hours=25)})  # fmt: skip
         assert self.ordered(connection)[0]["instance_wanted_iops"] == 9000
+
+    @pytest.mark.parametrize(
+        ("exceeded", "iops", "mib_s"),
+        [
+            ({"ebs_iops_exceeded": 0.2, "ebs_throughput_exceeded": 0}, 7200, 80),
+            ({"ebs_iops_exceeded": 0, "ebs_throughput_exceeded": 1}, 3600, 160),
+            ({"ebs_iops_exceeded": 0, "ebs_throughput_exceeded": 0}, 3600, 80),
+            ({"ebs_iops_exceeded": None, "ebs_throughput_exceeded": None}, 3600, 80),
+        ],
+    )
+    def test_micro_bursts_beyond_the_instances_limit_are_open_demand(
+        self, connection: sa.Connection, exceeded: Row, iops: int, mib_s: int
+    ) -> None:
+        put(connection, "inventory.instance_hourly",
+            INSTANCE | {"ebs_baseline_iops": 3600, "ebs_baseline_bytes_per_second": 80 * MIB})  # fmt: skip
+        put(connection, "inventory.volume_hourly", VOLUME | {"instance_id": "i-1"})
+        low = {"demand_iops_p95": 700, "demand_bytes_per_second_p95": 5 * MIB, "minutes_at_instance_limit": 40}
+        put(connection, "metrics.volume_hourly", VOLUME | low)
+        sample = INSTANCE | {"at": HOUR + timedelta(minutes=30), "period_seconds": 60}
+        put(connection, "metrics.instance_sample", sample | exceeded,
+            sample | {"at": HOUR - timedelta(minutes=1), "ebs_iops_exceeded": 1, "ebs_throughput_exceeded": 1},
+            sample | {"region": "s", "ebs_iops_exceeded": 1, "ebs_throughput_exceeded": 1})  # fmt: skip
+        [found] = ask(connection, "metrics.instance_ebs(:hour, 2)")
+        assert (found["instance_wanted_iops"], found["instance_wanted_bytes_per_second"]) == (iops, mib_s * MIB)
 
     def ordered(self, connection: sa.Connection) -> list[Row]:
         return sorted(ask(connection, "metrics.instance_ebs(:hour, 2)"), key=lambda row: str(row["account"]))
@@ -556,12 +589,22 @@ class TestAdvice:
             # At the limit of 3,000 IOPS: twice as many with headroom, and the replay is unknown.
             ({"demand_iops_p99": 2999}, (7200, 125), (0, 20)),
             # The throughput limit also limits the IOPS, and the other way round.
-            ({"demand_iops_p99": 2000, "demand_bytes_per_second_p99": 120 * MIB}, (4800, 290), (0, 20)),
-            # Demand above the current limit is known; demand well below it was not limited.
+            (AT_BYTES | {"demand_iops_p99": 2000, "demand_bytes_per_second_p99": 120 * MIB}, (4800, 300), (0, 20)),
+            ({"demand_iops_p99": 2000, "demand_bytes_per_second_p99": 100 * MIB}, (7200, 240), (0, 20)),
+            # Demand above the current limit is known.
             ({"demand_iops_p99": 4000}, (4800, 125), (0, 0)),
-            ({"demand_iops_p99": 2500}, (3600, 125), (0, 0)),
-            # Micro-bursts: the demand in the seconds that are not idle.
-            ({"demand_iops_p99": 1000, "busy_iops_p95": 5000}, (6000, 125), (0, 0)),
+            # Micro-bursts: the mean of each minute is far below the limit that cuts it off.
+            ({"demand_iops_p99": 560, "busy_iops_p95": 3000}, (7200, 125), (0, 20)),
+            ({"demand_iops_p99": 560}, (7200, 125), (0, 20)),
+            (AT_BYTES | {"demand_bytes_per_second_p99": 20 * MIB}, (3600, 300), (0, 20)),
+            # The busy seconds show more than the limit that is known.
+            ({"demand_iops_p99": 1000, "busy_iops_p95": 9000}, (10800, 125), (0, 20)),
+            # Three of 60 minutes cut off no more than the top 5 %.
+            (
+                {"demand_iops_p99": 560, "minutes_at_iops_limit": 3, "minutes_at_throughput_limit": 0},
+                (3600, 125),
+                (0, 3),
+            ),
         ],
     )
     def test_demand_at_a_limit_is_reported_as_a_lower_bound(
@@ -572,6 +615,24 @@ class TestAdvice:
         assert (found["iops"], found["throughput_mib_s"]) == expected
         assert (found["then_throttled_minutes"], found["unknown_minutes"]) == replayed
         assert found["wants_at_least"] == (replayed[1] > 0)
+
+    @pytest.mark.parametrize(
+        ("volume", "limits", "expected"),
+        [
+            # io1 keeps its type; a gp2 volume with credits left is capped at its burst, which is all that gp3 includes.
+            ({"volume_type": "io1", "size_gib": 300}, {"baseline_iops": 2000, "burst_iops": 2000}, ("io1", 4800)),
+            ({"volume_type": "io2", "size_gib": 300}, {"baseline_iops": 700, "burst_iops": 700}, ("io2", 1700)),
+            ({"volume_type": "gp2", "size_gib": 300}, {"baseline_iops": 900, "burst_iops": 3000,
+              "bucket_credits": 5_400_000, "minutes_empty": 0}, ("gp3", 7200)),
+        ],
+    )  # fmt: skip
+    def test_micro_bursts_are_open_demand_for_each_type(
+        self, connection: sa.Connection, volume: Row, limits: Row, expected: tuple[str, int]
+    ) -> None:
+        measured = GP3 | {"demand_iops_p99": 390, "minutes_at_iops_limit": 60, "busy_iops_p95": limits["burst_iops"]}
+        found = self.advice(connection, volume, measured | limits)
+        assert (found["volume_type"], found["iops"], found["wants_at_least"]) == (*expected, True)
+        assert (found["demand_iops"], found["unknown_minutes"]) == (limits["burst_iops"], 60)
 
     def test_an_exhausted_bucket_never_above_its_baseline_has_the_baseline_as_lower_bound(
         self, connection: sa.Connection

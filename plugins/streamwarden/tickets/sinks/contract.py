@@ -63,7 +63,9 @@ class Notification:
     """The hour that led to it (UTC)."""
     finding: Finding | None = None
     since: datetime | None = None
-    """Since when the finding is firing (UTC)."""
+    """Start of the problem (UTC), where a sample gives it."""
+    first_hour: datetime | None = None
+    """The first hour in which the finding fired (UTC)."""
     until: datetime | None = None
     """Until when that is known (UTC): the end of the hour, or the present where the hour is not over."""
     url: str = ""

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from streamwarden.detectors.finding import Finding
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.rendering.readable import clean, hour_span, moment, readable_metrics, span
+from streamwarden.rendering.readable import clean, hour_span, readable_metrics, since_text
 from streamwarden.tickets.sinks.contract import Notification
 
 
@@ -57,10 +57,10 @@ def _note(note: str) -> Iterator[Section]:
 
 
 def _finding(notification: Notification, finding: Finding) -> Iterator[Section]:
-    firing, since = "", notification.since
-    if since is not None:
-        duration = span(((notification.until or notification.hour + timedelta(hours=1)) - since).total_seconds())
-        firing = f"Firing since {moment(since)} ({duration})."
+    firing, first = "", notification.first_hour or notification.since
+    if first is not None:
+        until = notification.until or notification.hour + timedelta(hours=1)
+        firing = f"Firing {since_text(first, notification.since, until)}."
     summary = " ".join(part for part in (finding.message, *finding.details, firing) if part)
     impact = (f"Impact: {clean(finding.impact)}",) if finding.impact else ()
     yield Section(lines=(clean(summary), *impact, _ownership(finding)))
