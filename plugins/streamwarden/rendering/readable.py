@@ -28,6 +28,11 @@ def clean(text: object) -> str:
     return " ".join("".join(kept).split())
 
 
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can store the text: no NUL character, no unpaired surrogate."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def readable(column: str, value: Any) -> tuple[str, str]:
     """Label and formatted value of a metric; the unit comes from the column's name.
 
