@@ -186,6 +186,7 @@ class _Run:
             notification=notification,
             is_wont_fix=ticket["close_reason"] == "wont_fix",
             is_open=ticket["state"] == "open",
+            is_start_new=ticket["delivered_action"] in ("create", "reopen") and self._is_new(ticket["sent_at"]),
             answer=change["response"],
         )
         try:
@@ -196,6 +197,9 @@ class _Run:
         except IssueGone:
             with self.engine.begin() as connection:
                 file_again(connection, ticket["ticket_id"], self.sink.name)
+
+    def _is_new(self, sent: datetime | None) -> bool:
+        return sent is not None and self.clock() < sent + self.sink.settles
 
     def _before_sending(self, ticket: sa.RowMapping) -> None:
         """Stores that a request is about to be sent; refuses while the last one may still take effect."""
@@ -273,11 +277,14 @@ _TO_DO = sa.text("""
     order by c.change_id""")
 _ATTEMPT = sa.text("""
     update tickets.issue as i set attempts = i.attempts + 1, attempted_at = :now
-    from tickets.ticket as t
-    where i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
+    from tickets.ticket as t, tickets.issue as before
+    left join tickets.change as delivered on before.delivered_change_id = delivered.change_id
+    where
+      i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
+      and before.ticket_id = i.ticket_id and before.tracker = i.tracker
     returning
       t.*, coalesce(t.issue_title, t.title) as shown_title, coalesce(t.issue_severity, t.severity) as shown_severity,
-      i.external_key, i.unsure_at""")
+      i.external_key, i.unsure_at, before.attempted_at as sent_at, delivered.action as delivered_action""")
 _KNOWN = sa.text(
     "select 1 from tickets.issue where tracker = :tracker and external_key = :key and ticket_id <> :id limit 1"
 )
