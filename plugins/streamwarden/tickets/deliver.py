@@ -89,7 +89,8 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
 def deliver(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> Delivery:
     """Delivers all pending changes of a tracker in order, one process at a time."""
     run = _Run(engine, sink, config, clock)
-    with engine.connect() as lock:
+    # Without a transaction, which would be idle while trackers respond.
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as lock:
         lock.execute(sa.text("select pg_advisory_lock(7064)"))
         try:
             while run.deliver_all():

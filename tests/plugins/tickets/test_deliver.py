@@ -76,6 +76,22 @@ def test_a_new_warehouse_adopts_the_open_issues_of_the_tracker(
     assert (len(sink.issue_drafts), scenario.tickets()[0]["external_key"]) == (1, "0")
 
 
+def test_no_transaction_is_open_while_a_tracker_responds(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
+    plan(scenario, config)
+    states = []
+
+    def find(fingerprint: str) -> None:
+        query = "select state from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        states.extend(row["state"] for row in scenario.rows(query))
+
+    sink.find = find  # type: ignore[method-assign]
+    deliver(scenario.engine, sink, config)
+    assert states and "idle in transaction" not in states
+
+
 def test_a_change_right_after_a_start_is_marked(scenario: DeliveryScenario, sink: MemorySink, config: Config) -> None:
     now, sink.settles = hour(9), timedelta(minutes=10)
     for number, status in enumerate(("firing", "ok", "ok", "firing", "ok", "ok")):
