@@ -39,9 +39,10 @@ ALONE_CONF = {"spark.driver.extraJavaOptions": driver_java_options(compiled_well
 def prices() -> str:
     """Loads the EBS price table into the warehouse; a changed table takes effect in the next run."""
     from streamwarden.pipeline import load_prices, migrated_warehouse
+    from streamwarden.rendering.readable import counted
 
     config = load_config()
-    return f"{len(load_prices(migrated_warehouse(config), config))} regions"
+    return counted(len(load_prices(migrated_warehouse(config), config)), "region")
 
 
 @task(trigger_rule="all_done")
@@ -57,7 +58,7 @@ def evaluate(subject: str, hour: str) -> str:
     config = load_config()
     detectors = [d for d in load_detectors(config=config).values() if d.subject == subject]
     warehouse = pipeline.migrated_warehouse(config)
-    detector_runs = pipeline.evaluate_detectors(warehouse, detectors, parse_hour(hour), config, print)
+    detector_runs = pipeline.evaluate_detectors(warehouse, detectors, parse_hour(hour), config, pipeline.log_step)
     what = "; ".join(f"{detector_run.detector} {detector_run.status}" for detector_run in detector_runs)
     statuses = {detector_run.status for detector_run in detector_runs}
     if "failed" in statuses:

@@ -21,6 +21,7 @@ from streamwarden.causes import rule
 from streamwarden.detectors.load import Detector, ParameterValue
 from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.rendering.metric import Metric
+from streamwarden.rendering.readable import counted
 from streamwarden.rendering.templates import render_text
 from streamwarden.store.queries import Row
 
@@ -89,7 +90,7 @@ def find_causes(
         values = {"hour": hour, "pairs": len(found), "accepted": accepted, "seconds": seconds}
         connection.execute(_WEIGHING, values)
     possible = sum(cause.is_possible and not cause.is_accepted for cause in found)
-    return f"{accepted} causes accepted, {possible} possible, {len(found) - accepted - possible} ruled out"
+    return f"{counted(accepted, 'cause')} accepted, {possible} possible, {len(found) - accepted - possible} ruled out"
 
 
 def _mechanisms() -> str:
