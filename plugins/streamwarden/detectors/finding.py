@@ -15,7 +15,7 @@ from streamwarden.detectors.load import NOT_METRICS, Detector, ParameterValue, S
 from streamwarden.detectors.resources import KINDS, Resource
 from streamwarden.rendering.metric import Metric
 from streamwarden.rendering.readable import SEVERITIES
-from streamwarden.rendering.templates import command, render_text
+from streamwarden.rendering.templates import commands, render_text
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def make_finding(
             details=_rendered(verdict.details, values),
             impact=render_text(verdict.impact, values),
             actions=_rendered(verdict.actions, values),
-            commands=tuple(line for template in verdict.commands if (line := command(template, values))),
+            commands=tuple(line for template in verdict.commands for line in commands(template, values)),
             affected=tuple(plain(row.get("affected") or ())),
             is_not_applicable=verdict.is_not_applicable,
             key_metrics=detector.key_metrics,

@@ -61,9 +61,13 @@ def render_text(template: str, values: Mapping[str, Any]) -> str:
     return _rendered(_SENTENCES, template, values)
 
 
-def command(template: str, values: Mapping[str, Any]) -> str:
-    """Renders a shell command on one line: metrics as raw values, quoted for the shell. Raises as `render_text`."""
-    return _rendered(_COMMANDS, template, values)
+def commands(template: str, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Renders shell commands, one per line of the text: metrics as raw values, quoted for the shell.
+
+    Values have no line breaks, so only a template begins a new command. Raises as `render_text`.
+    """
+    lines = (" ".join(line.split()) for line in _text(_COMMANDS, template, values).splitlines())
+    return tuple(line for line in lines if line)
 
 
 def names_in(template: str) -> set[str]:
@@ -79,8 +83,12 @@ def names_in(template: str) -> set[str]:
 
 
 def _rendered(environment: jinja2.Environment, template: str, values: Mapping[str, Any]) -> str:
+    return " ".join(_text(environment, template, values).split())
+
+
+def _text(environment: jinja2.Environment, template: str, values: Mapping[str, Any]) -> str:
     try:
-        return " ".join(_compiled(environment, template).render(values).split())
+        return _compiled(environment, template).render(values)
     except (jinja2.TemplateError, TypeError, ZeroDivisionError) as error:
         raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
 

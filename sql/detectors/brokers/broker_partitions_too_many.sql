@@ -24,7 +24,7 @@ verdicts:
     actions:
       - &fewer "Remove topics that nobody uses, and make new ones with fewer partitions: {{ quiet_partitions }} of {{ partitions }} got nothing in this hour.{% if could_go %} By what is found already there could go:{% for one in could_go %} {{ one.partitions | counted('partition') }} ({{ one.finding }}){{ ';' if not loop.last else '.' }}{% endfor %}{% endif %} Else add a broker and move replicas to it."
     commands: &list
-      - "{% for application in gone_applications or [] %}streamwarden plan removal {{ application }} --cluster {{ cluster }}; {% endfor %}"
+      - "{% for application in gone_applications or [] %}streamwarden plan removal {{ application }} --cluster {{ cluster }}\n{% endfor %}"
       - "streamwarden psql -c \"select topic, owner, partitions, needed_partitions from topics_low_rate where cluster = '{{ cluster }}'\""
   excessive:
     status: firing

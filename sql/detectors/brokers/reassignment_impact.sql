@@ -45,8 +45,8 @@ verdicts:
     actions:
       - &take_away "Take it away."
     commands: &delete
-      - "{% for one in throttled %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --delete-config {{ one.settings }}; {% endfor %}"
-      - "{% for one in throttled_brokers %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type brokers {% if one.broker == 'default' %}--entity-default{% else %}--entity-name {{ one.broker }}{% endif %} --delete-config {{ one.settings }}; {% endfor %}"
+      - "{% for one in throttled %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --delete-config {{ one.settings }}\n{% endfor %}"
+      - "{% for one in throttled_brokers %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type brokers {% if one.broker == 'default' %}--entity-default{% else %}--entity-name {{ one.broker }}{% endif %} --delete-config {{ one.settings }}\n{% endfor %}"
   left_over:
     status: firing
     severity: info
