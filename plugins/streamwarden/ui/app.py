@@ -24,8 +24,10 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Redirect
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
+from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
+from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
 from streamwarden.ui import forms, incidents, pages
@@ -208,6 +210,8 @@ def _warehouse_away(request: Request, error: SQLAlchemyError) -> Response:
     message = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
     log.warning("streamwarden page %s: %s", request.url.path, message)
     missing = "does not exist" in message
+    if missing and (other_release := _other_release()):
+        return _problem(request, 503, "The warehouse is of another release", other_release)
     actions = "Run `streamwarden migrate`." if missing else "Check PostgreSQL. Stored data is kept."
     return _problem(request, 503, "The warehouse does not respond", f"{message} {actions}")
 
@@ -233,6 +237,15 @@ def _page(request: Request, template: str, values: dict[str, object], status: in
 
 def _root(request: Request) -> str:
     return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def _other_release() -> str:
+    """Why the schema of the warehouse is not that of this release; empty if it is, or cannot be read."""
+    try:
+        migrated_warehouse(load_config())
+    except (StreamwardenError, SQLAlchemyError) as error:
+        return str(error) if isinstance(error, StreamwardenError) else ""
+    return ""
 
 
 def _path_of(request: Request) -> str:

@@ -219,6 +219,25 @@ def test_unknown_resources_and_hours_are_one_line_errors(page: Any, findings: di
         assert page.get_by_role("alert").inner_text() == line
 
 
+def test_the_schema_of_a_newer_release_is_named(
+    airflow: Airflow, findings: dict[str, str], module_warehouse: sa.Engine
+) -> None:
+    newer = "insert into public.schema_migration (name, checksum) values ('migrations/9999_newer.sql', 'x')"
+    with module_warehouse.begin() as connection:
+        connection.exec_driver_sql("alter table tickets.ticket rename column title to heading")
+        connection.exec_driver_sql(newer)
+    try:
+        headers = _bearer(airflow) | {"Accept": "text/html"}
+        answer = httpx.get(f"{airflow.url}/streamwarden/findings/{findings['billing']}", headers=headers)
+    finally:
+        with module_warehouse.begin() as connection:
+            connection.exec_driver_sql("alter table tickets.ticket rename column heading to title")
+            connection.exec_driver_sql("delete from public.schema_migration where checksum = 'x'")
+    assert answer.status_code == 503
+    assert "The warehouse is of another release" in answer.text and "does not exist" not in answer.text
+    assert "migrated by a newer release: this release does not have sql/migrations/9999_newer.sql" in answer.text
+
+
 # Must be the last test: it closes the warehouse.
 def test_an_unreachable_warehouse_is_a_one_line_error(page: Any, module_warehouse: sa.Engine) -> None:
     name = module_warehouse.url.database
