@@ -8,6 +8,8 @@ app's own task runs only if the app was not loaded there.
   data of CloudWatch is complete. To evaluate an hour at once, trigger the DAG with `{"settle": false}`.
 * A task under `evaluate` runs the detectors of a subject, with one line for each in its log. The task is skipped if all
   its detectors were blocked, and fails if one of them failed.
+* Hours are gathered one at a time, as counters are compared with those of the previous hour: scheduled runs and
+  backfills wait for each other.
 * Clear a run to repeat its hour; the result is the same. For past hours, backfill: `airflow backfill create --dag-id
   hourly --max-active-runs 1 --from-date … --to-date …` (both hours included).
 * The connection `spark_default` sets the Spark master. The pool `spark` limits the number of concurrent drivers
