@@ -8,6 +8,8 @@ app's own task runs only if the app was not loaded there.
   data of CloudWatch is complete. To evaluate an hour at once, trigger the DAG with `{"settle": false}`.
 * A task under `evaluate` runs the detectors of a subject, with one line for each in its log. The task is skipped if all
   its detectors were blocked, and fails if one of them failed.
+* Hours are gathered one at a time, as counters are compared with those of the previous hour: scheduled runs and
+  backfills wait for each other.
 * Clear a run to repeat its hour; the result is the same. For past hours, backfill: `airflow backfill create --dag-id
   hourly --max-active-runs 1 --from-date … --to-date …` (both hours included).
 * The connection `spark_default` sets the Spark master. The pool `spark` limits the number of concurrent drivers
@@ -39,9 +41,10 @@ ALONE_CONF = {"spark.driver.extraJavaOptions": driver_java_options(compiled_well
 def prices() -> str:
     """Loads the EBS price table into the warehouse; a changed table takes effect in the next run."""
     from streamwarden.pipeline import load_prices, migrated_warehouse
+    from streamwarden.rendering.readable import counted
 
     config = load_config()
-    return f"{len(load_prices(migrated_warehouse(config), config))} regions"
+    return counted(len(load_prices(migrated_warehouse(config), config)), "region")
 
 
 @task(trigger_rule="all_done")
@@ -57,7 +60,7 @@ def evaluate(subject: str, hour: str) -> str:
     config = load_config()
     detectors = [d for d in load_detectors(config=config).values() if d.subject == subject]
     warehouse = pipeline.migrated_warehouse(config)
-    detector_runs = pipeline.evaluate_detectors(warehouse, detectors, parse_hour(hour), config, print)
+    detector_runs = pipeline.evaluate_detectors(warehouse, detectors, parse_hour(hour), config, pipeline.log_step)
     what = "; ".join(f"{detector_run.detector} {detector_run.status}" for detector_run in detector_runs)
     statuses = {detector_run.status for detector_run in detector_runs}
     if "failed" in statuses:

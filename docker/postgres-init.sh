@@ -7,5 +7,7 @@ create role streamwarden login password :'warehouse_password';
 create database streamwarden owner streamwarden;
 create role airflow login password :'airflow_password';
 create database airflow owner airflow;
+-- The orphans of a killed scheduler keep its advisory lock, and the next scheduler would queue nothing.
+alter database airflow set idle_in_transaction_session_timeout = '10min';
 revoke connect on database streamwarden, airflow from public;
 SQL

@@ -42,6 +42,9 @@ class Runner(AbstractContextManager["Runner"], Protocol):
     def run_hour(self, hour: datetime) -> None:
         """Collects data, evaluates detectors, and creates tickets; raises StreamwardenError if the run failed."""
 
+    def check(self) -> None:
+        """Raises StreamwardenError if one of its processes has ended."""
+
     def where_to_click(self) -> list[str]:
         """Lines with URLs and logins for the user."""
 
@@ -89,7 +92,7 @@ def _evaluate_fleet(fleet: Fleet, once: bool) -> bool:
             if not once:
                 for line in (*runner.where_to_click(), _tracker_line(fleet), f"Ctrl-C stops {what_ends}."):
                     console.print(line, soft_wrap=True)
-                _stay(fleet)
+                _stay(fleet, runner)
     return result.is_perfect
 
 
@@ -132,9 +135,11 @@ def _tracker_line(fleet: Fleet) -> str:
     return f"tickets: {fleet.tracker_url} (to log in as admin: password in {fleet.folder}/tracker/credentials.json)"
 
 
-def _stay(fleet: Fleet) -> None:
+def _stay(*parts: Fleet | Runner) -> None:
+    """Returns never; raises when a process of a part has ended, because what is left would only look alive."""
     while True:
-        fleet.check()
+        for part in parts:
+            part.check()
         time.sleep(1)
 
 

@@ -61,6 +61,7 @@ class Process:
         self.pid_file = folder / f"{name}.pid"
         self._env = {**os.environ, "PYTHONPATH": f"{PACKAGES}:{os.environ.get('PYTHONPATH', '')}", **(env or {})}
         self._child: subprocess.Popen[bytes] | None = None
+        self._created = 0.0
 
     def start(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +76,8 @@ class Process:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self.pid_file.write_text(f"{self.pid} {psutil.Process(self.pid).create_time()}\n")
+        self._created = psutil.Process(self.pid).create_time()
+        self.pid_file.write_text(f"{self.pid} {self._created}\n")
         return self
 
     @property
@@ -106,7 +108,7 @@ class Process:
             self._child.terminate()
 
     def stop(self, grace_seconds: float = 8) -> None:
-        """Sends SIGTERM, and SIGKILL after a timeout."""
+        """Sends SIGTERM, and SIGKILL after a timeout; then ends what the process left behind in its session."""
         if self._child is not None:
             self._child.terminate()
             try:
@@ -114,6 +116,7 @@ class Process:
             except subprocess.TimeoutExpired:
                 self._child.kill()
                 self._child.wait()
+            end_orphans(self.pid, self._created)
         self.pid_file.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
@@ -145,15 +148,53 @@ class Jvm(Process):
 
 
 def end_leftover(pid_file: Path) -> None:
-    """Ends a process that a killed supervisor left behind. Its start time is compared, because pids are reused."""
-    try:
+    """Ends a process that a killed supervisor left behind, and the orphans of a process that was killed.
+
+    Start times are compared, because pids are reused.
+    """
+    with suppress(FileNotFoundError, ValueError):
         pid, created = pid_file.read_text().split()
-        leftover = psutil.Process(int(pid))
-        if leftover.create_time() == float(created):
-            leftover.send_signal(signal.SIGTERM)
-            leftover.wait(10)
-    except psutil.TimeoutExpired:
-        leftover.kill()
-    except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
-        pass
+        _end(int(pid), float(created))
+        end_orphans(int(pid), float(created))
     pid_file.unlink(missing_ok=True)
+
+
+def end_orphans(pid: int, created: float) -> None:
+    """Ends the processes of a session after the end of its leader, such as Airflow's workers without a scheduler.
+
+    They keep locks and connections: without them, a new scheduler queues nothing. While one of them runs, the kernel
+    gives the leader's pid to no other process.
+
+    Args:
+        pid: of the former leader.
+        created: its start, seconds since 1970.
+    """
+    if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        return
+    orphans = [process for process in psutil.process_iter() if _is_in_session(process, pid, created)]
+    for orphan in orphans:
+        with suppress(psutil.NoSuchProcess):
+            orphan.terminate()
+    for orphan in psutil.wait_procs(orphans, timeout=3)[1]:
+        with suppress(psutil.NoSuchProcess):
+            orphan.kill()
+
+
+def _is_in_session(process: psutil.Process, pid: int, created: float) -> bool:
+    try:
+        return os.getsid(process.pid) == pid and process.pid != pid and process.create_time() >= created
+    except (ProcessLookupError, PermissionError, psutil.Error):
+        return False
+
+
+def _end(pid: int, created: float) -> None:
+    with suppress(psutil.NoSuchProcess):
+        leftover = psutil.Process(pid)
+        if leftover.create_time() != created:
+            return
+        leftover.send_signal(signal.SIGTERM)
+        try:
+            leftover.wait(10)
+        except psutil.TimeoutExpired:
+            leftover.kill()
+            leftover.wait(10)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import signal
 import sys
@@ -26,11 +27,15 @@ def prepare(folder: Path, port: int) -> None:
     from roundup import configuration
 
     home = folder / "tracker"
+    os.umask(0o077)
     if not (folder / "credentials.json").exists():
         _install(folder, home)
     config = configuration.CoreConfig(str(home))
     config["TRACKER_WEB"] = f"http://127.0.0.1:{port}/"
+    config["UMASK"] = "077"  # Roundup sets its own; the database has messages and password hashes
     config.save(str(home / config.INI_FILE))
+    for path in (home, *home.rglob("*")):  # Roundup creates its folder for everybody; earlier demos left it so
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def _install(folder: Path, home: Path) -> None:
@@ -38,7 +43,6 @@ def _install(folder: Path, home: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     init.install(str(home), str(Path(sys.prefix, "share", "roundup", "templates", "classic")))
-    home.chmod(0o700)  # the database has messages and password hashes
     (home / "db").mkdir(exist_ok=True)
     # Without a mail server, the nosy reactor, which mails changes to people, would fail.
     (home / "detectors" / "nosyreaction.py").unlink()

@@ -28,6 +28,8 @@ DEFAULT_ARGS = {
     "execution_timeout": timedelta(minutes=30),
 }
 
+TURN = timedelta(seconds=15)
+"""How often a run that waits for another looks whether that has ended."""
 LOADED = "loaded"
 """XCom key of the task `together`: `{"apps": [names of the loaded apps], "try": number of its try}`."""
 
@@ -139,25 +141,41 @@ def settled_at(hour: datetime, settle_minutes: int) -> datetime:
 
 
 class SettledHour(BaseOperator):
-    """Waits until the data of the hour is complete. Deferrable: it occupies no worker. Past hours do not wait."""
+    """Waits until the data of the hour is complete, and until it is this run's turn. Deferrable: no worker is occupied.
+
+    Past hours do not wait for data. A backfill and the schedule wait for each other.
+    """
 
     def execute(self, context: Any) -> None:
-        """Defers until the hour has settled; with the DAG's param `settle` = false, returns at once.
+        """Defers until the hour has settled (not with the DAG's param `settle` = false), and then until its turn.
 
         Raises:
             StreamwardenError: the warehouse has to be migrated first.
         """
         from streamwarden.store.migrate import migrated_warehouse
+        from streamwarden.store.turns import leave_turn
 
         config = load_config()
-        migrated_warehouse(config)
+        leave_turn(migrated_warehouse(config), context["dag_run"].run_id)
         if not context["params"]["settle"]:
-            return
+            return self.has_settled(context)
         hour = parse_hour(hour_of(context["dag_run"]))
         moment = settled_at(hour, config.gathering.settle_minutes)
         if moment > datetime.now(UTC):
             self.log.info("Waiting until %s: the data of the hour %s is complete then.", moment, hour)
             self.defer(trigger=DateTimeTrigger(moment=moment), method_name="has_settled")
+        return self.has_settled(context)
 
     def has_settled(self, context: Any, event: Any = None) -> None:
-        """Called when the trigger fires; nothing is left to do."""
+        """Called when the data is complete: defers as long as a run that asked before is active."""
+        from streamwarden.base.warehouse import open_warehouse
+        from streamwarden.store.turns import waits_for
+
+        dag_run, count = context["dag_run"], context["ti"].get_dr_count
+
+        def is_active(run_id: str) -> bool:
+            return bool(count(dag_id=dag_run.dag_id, run_ids=[run_id], states=["running"]))
+
+        if other := waits_for(open_warehouse(load_config()), dag_run.run_id, is_active):
+            self.log.info("Waiting for the run %s: hours are gathered one at a time.", other)
+            self.defer(trigger=DateTimeTrigger(moment=datetime.now(UTC) + TURN), method_name="has_settled")

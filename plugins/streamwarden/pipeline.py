@@ -26,6 +26,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.causes import find_causes, rule
 from streamwarden.dag_graph import PRICES, hour_graph
 from streamwarden.detectors import Detector, DetectorRun, evaluate, load_detectors
+from streamwarden.rendering.readable import counted
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.store.prices import load_prices
 from streamwarden.store.queries import Row, ask
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
 MOST_GAPS, MOST_EXAMPLES = 20, 3
 Progress = Callable[[str, str, bool], None]
 """Called after each step with its name, its result in words, and whether it succeeded."""
+
+
+def log_step(step: str, result: str, is_ok: bool) -> None:
+    """Progress as a line in the log of a task, which has what the task prints."""
+    mark = "" if is_ok or result.startswith(("blocked", "failed")) else "failed: "
+    print(f"{step}: {mark}{result}")
 
 
 @dataclass
@@ -118,17 +125,17 @@ def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress
             if step == f"gather.{PRICES}":
                 regions = len(load_prices(warehouse, config))
                 if not apps:
-                    progress("gather prices", f"{regions} regions", True)
+                    progress("gather prices", counted(regions, "region"), True)
             elif kind == "gather":
                 run.rows[name] = spark.run_app(name, hour)
-                progress(f"gather {name}", f"{sum(run.rows[name].values())} rows", True)
+                progress(f"gather {name}", counted(sum(run.rows[name].values()), "row"), True)
             elif kind == "evaluate":
                 of_subject = [detector for detector in selected if detector.subject == name]
                 run.detector_runs.extend(evaluate_detectors(warehouse, of_subject, hour, config, progress, asked))
             elif step == "causes":
                 missing = Counter(filter(None, (_not_configured(detector, config) for detector in selected)))
                 for what, number in missing.items():
-                    progress("evaluate", f"{what} configured: {number} detectors not evaluated", True)
+                    progress("evaluate", f"{what} configured: {counted(number, 'detector')} not evaluated", True)
                 progress("causes", find_causes(warehouse, detectors, hour, rule.params_in_force(config)), True)
             else:
                 progress("tickets", reconcile_and_deliver(warehouse, config, detectors), True)

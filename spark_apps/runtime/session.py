@@ -6,9 +6,12 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
 from typing import Any
 
-from pyspark import SparkConf
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from streamwarden.base.config import Config
 
@@ -24,6 +27,7 @@ BROADCAST_UP_TO_ROWS = 500_000
 large hour, a copy of the counters and positions for each join fills the JVM. Frames that are always small have a
 hint."""
 _PIECES = "streamwarden.pieces"
+MODULE_WARNING = b"WARNING: Using incubator modules: jdk.incubator.vector"
 
 
 def master_for(apps: int) -> str | None:
@@ -88,7 +92,8 @@ def start_session(
         builder = builder.config("spark.python.daemon.module", "spark_apps.runtime.python_daemon")
     if slots := re.fullmatch(r"local\[(\d+)\]", master or ""):
         builder = builder.config("spark.default.parallelism", min(int(slots[1]), os.cpu_count() or 1))
-    spark = builder.getOrCreate()
+    with _without_module_warning():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     # When the JVM dies, the waiting call reports it; the other connections to it would add tracebacks.
     spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
@@ -97,6 +102,34 @@ def start_session(
     if config:
         equip(spark, config)
     return _tuned(spark)
+
+
+@contextmanager
+def _without_module_warning() -> Iterator[None]:
+    """While Spark starts a JVM, its stderr passes through a thread of ours, which leaves one line out.
+
+    Spark itself asks for that module (vectorized BLAS), and Java has no option that silences the warning.
+    """
+    if "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None:  # the JVM runs already
+        yield
+        return
+    screen = os.dup(2)
+    source, sink = os.pipe()
+    os.dup2(sink, 2)
+    os.close(sink)
+    Thread(target=_forward, args=(source, screen), name="stderr of the JVM", daemon=True).start()
+    try:
+        yield
+    finally:
+        os.dup2(screen, 2)
+
+
+def _forward(source: int, screen: int) -> None:
+    """Copies lines until the JVM ends, except for the module warning; both file descriptors are closed then."""
+    with suppress(OSError), open(source, "rb") as lines, open(screen, "wb", buffering=0) as out:
+        for line in lines:
+            if line.strip() != MODULE_WARNING:
+                out.write(line)
 
 
 class _Remembered:

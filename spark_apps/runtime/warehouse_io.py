@@ -16,8 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from streamwarden.base.config import WAREHOUSE_ENV
+from streamwarden.base.warehouse import with_session_options
 
 from spark_apps.runtime.executors import address_for_tasks, address_of_warehouse
+
+
+def _connected(carried: str | None) -> adbc.Connection:
+    return adbc.connect(with_session_options(address_of_warehouse(carried)))
 
 
 def read_query(spark: SparkSession, query: str, schema: str | StructType) -> DataFrame:
@@ -27,8 +32,7 @@ def read_query(spark: SparkSession, query: str, schema: str | StructType) -> Dat
 
     def read(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         wanted = to_arrow_schema(struct)
-        with adbc.connect(address_of_warehouse(carried)) as connection, connection.cursor() as cursor:
-            cursor.execute("set timezone to 'UTC'")
+        with _connected(carried) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
                 yield from pa.Table.from_batches([batch]).rename_columns(wanted.names).cast(wanted).to_batches()
@@ -39,7 +43,7 @@ def read_query(spark: SparkSession, query: str, schema: str | StructType) -> Dat
 def query_in_task(query: str, values: tuple[str, ...], carried: str | None) -> pa.Table:
     """In a task: rows of a warehouse query with these values for $1, $2, …; `carried` comes from
     `address_for_tasks`."""
-    with adbc.connect(address_of_warehouse(carried)) as connection, connection.cursor() as cursor:
+    with _connected(carried) as connection, connection.cursor() as cursor:
         cursor.execute(query, values)
         return cursor.fetch_arrow_table()
 
@@ -65,7 +69,7 @@ def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
 
         if first := next(batches, None):
             reader = pa.RecordBatchReader.from_batches(first.schema, counted(first))
-            with adbc.connect(address_of_warehouse(carried)) as connection, connection.cursor() as cursor:
+            with _connected(carried) as connection, connection.cursor() as cursor:
                 cursor.adbc_ingest(relation, reader, mode="append", db_schema_name="staging")
                 connection.commit()
         yield pa.RecordBatch.from_pydict({"rows": [rows]}, schema=pa.schema([("rows", pa.int64())]))

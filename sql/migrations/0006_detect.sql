@@ -130,6 +130,12 @@ create table detect.owner (
   owner text not null  -- Owner: the assignee of tickets
 );
 
+-- Turns of hourly runs: scheduled runs and backfills wait for those that asked before them.
+create table detect.run_turn (
+  run_id text primary key,  -- Run id of the DAG `hourly`
+  asked_at timestamptz not null  -- When it was ready to gather (UTC); the earliest active run has its turn
+);
+
 -- Findings that are firing or were firing until their newest hour, and since when. A trigger of evaluation maintains it.
 create table detect.open_finding (
   fingerprint text primary key,  -- Finding

@@ -13,11 +13,22 @@ with finding as (
 
 judged as (
   select
-    j.hour, sum(j.firing) as firing, sum(j.ok) as ok, sum(j.unknown) as unknown,
+    j.hour, sum(j.ok) as ok, sum(j.unknown) as unknown,
     row_number() over (order by j.hour desc) as place
   from detect.detector_run as j
   where j.hour >= cast(:start as timestamptz) and j.hour < cast(:finish as timestamptz) and j.status = 'evaluated'
   group by j.hour
+),
+
+-- Resources of the owner in the newest hour.
+owned as (
+  select
+    count(*) filter (where e.status = 'ok') as ok,
+    count(*) filter (where e.status = 'unknown') as unknown
+  from detect.evaluation as e
+  where
+    e.hour = (select j.hour from judged as j where j.place = 1)
+    and cast(:owner as text) is not null and coalesce(e.owner, '') = cast(:owner as text)
 )
 
 select
@@ -27,5 +38,7 @@ select
   (select count(*) from finding where is_closed) as closed,
   (select count(*) from judged) as hours_judged,
   (select max(hour) from judged) as newest_hour,
-  (select ok from judged where place = 1) as healthy,
-  (select unknown from judged where place = 1) as skipped
+  case when cast(:owner as text) is null then newest.ok when newest.hour is not null then owned.ok end as healthy,
+  case when cast(:owner as text) is null then newest.unknown when newest.hour is not null then owned.unknown end as skipped
+from owned
+left join judged as newest on newest.place = 1

@@ -65,9 +65,14 @@ topic as (
 advice as (
   select
     f.title as whose,
-    coalesce(
-      (e.metrics ->> 'saved_usd_per_month')::double precision, (e.metrics ->> 'usd_per_month')::double precision
-    ) as usd,
+    case
+      when e.metrics ->> 'advised_price_usd_per_month' is not null
+        then (e.metrics ->> 'price_usd_per_month')::double precision
+        - (e.metrics ->> 'advised_price_usd_per_month')::double precision
+      else coalesce(
+        (e.metrics ->> 'saved_usd_per_month')::double precision, (e.metrics ->> 'usd_per_month')::double precision
+      )
+    end as usd,
     null::integer as partitions,
     null::double precision as bytes_in_per_second,
     null::double precision as bytes_out_per_second
@@ -75,7 +80,12 @@ advice as (
   inner join detect.evaluation as e using (detector, hour)
   inner join detect.detector as f using (detector)
   where e.status = 'firing' and j.hour = (select max(hour) from detect.detector_run where status = 'evaluated')
-  and j.detector in ('topic_retention_wasteful', 'topic_compaction_wasteful', 'changelog_abandoned', 'topic_abandoned')
+  and (
+    j.detector in ('topic_retention_wasteful', 'topic_compaction_wasteful', 'changelog_abandoned', 'topic_abandoned')
+    -- A volume that is advised to become cheaper, such as io1 to gp3.
+    or (e.metrics ->> 'advised_price_usd_per_month')::double precision
+    < (e.metrics ->> 'price_usd_per_month')::double precision
+  )
 )
 
 select

@@ -65,6 +65,38 @@ def test_a_killed_supervisors_child_is_ended_but_a_reused_pid_is_not(tmp_path: P
     assert not broken.exists()
 
 
+WORKERS = """
+import subprocess, sys, time
+nap = [sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"]
+print(*(subprocess.Popen(nap).pid for _ in range(2)), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("is_next_supervisor", [False, True])
+def test_workers_of_a_killed_process_are_ended(tmp_path: Path, is_next_supervisor: bool) -> None:
+    process = Process("scheduler", [sys.executable, "-c", WORKERS], tmp_path).start()
+    while not process.log.read_text().endswith("\n"):
+        process.check()
+    workers = [psutil.Process(int(pid)) for pid in process.log.read_text().split()]
+    psutil.Process(process.pid).kill()
+    if is_next_supervisor:
+        with pytest.raises(StreamwardenError, match="scheduler ended with code -9"):
+            process.wait(10)
+        end_leftover(process.pid_file)
+    else:
+        process.stop()
+    assert not [worker for worker in workers if worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_running_leader_keeps_its_workers(tmp_path: Path) -> None:
+    with Process("scheduler", [sys.executable, "-c", WORKERS], tmp_path) as process:
+        while not process.log.read_text().endswith("\n"):
+            process.check()
+        processes.end_orphans(process.pid, psutil.Process(process.pid).create_time())
+        assert all(psutil.pid_exists(int(pid)) for pid in process.log.read_text().split())
+
+
 def test_a_free_port_is_not_in_use_and_not_ephemeral(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -92,3 +92,10 @@ def test_an_unreachable_tracker_is_a_one_line_error() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(StreamwardenError, match=f"^the tracker at {url} cannot be read: "):
         open_tickets(url, "streamwarden", "any")
+
+
+@pytest.mark.slow
+def test_nobody_else_can_read_the_database_of_the_tracker(tracker: tuple[str, Path]) -> None:
+    home = tracker[1] / "tracker"
+    files = [home, *home.rglob("*")]
+    assert any(file.name == "db" for file in files) and [file for file in files if file.stat().st_mode & 0o077] == []

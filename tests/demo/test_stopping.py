@@ -58,11 +58,11 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     stop_server(folder)
 
 
-def _demo(data_folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def _demo(data_folder: Path, code: str = DEMO, **environment: str) -> subprocess.CompletedProcess[str]:
     path = f"{PROJECT_ROOT / 'plugins'}:{PROJECT_ROOT / 'docker'}"
     clean = {name: value for name, value in os.environ.items() if name not in (WAREHOUSE_ENV, "ONCE", "FAULTS")}
     return subprocess.run(
-        [sys.executable, "-c", DEMO, str(data_folder)],
+        [sys.executable, "-c", code, str(data_folder)],
         env=clean | {"PYTHONPATH": path} | environment,
         capture_output=True,
         text=True,
@@ -77,6 +77,19 @@ def test_a_server_that_the_demo_started_is_stopped_last(data_folder: Path, once:
     assert (done.returncode, done.stderr) == (0, "")
     assert "Airflow goes, PostgreSQL runs: True\nFleet goes, PostgreSQL runs: True\n" in done.stdout
     assert ("Ctrl-C stops everything.\n" in done.stdout) == (once == "0")
+    assert not is_running(data_folder)
+
+
+@pytest.mark.slow
+def test_the_demo_ends_when_a_process_of_airflow_has_ended(data_folder: Path) -> None:
+    ended = """    def check(self): raise StreamwardenError("airflow-scheduler ended with code -9: killed")
+"""
+    code = DEMO.replace("    def where_to_click", ended + "    def where_to_click").replace(
+        "from streamwarden.base.embedded", "from streamwarden.base.errors import StreamwardenError\n"
+        "from streamwarden.base.embedded",
+    ).replace("def check(self): os.kill(os.getpid(), signal.SIGINT)", "def check(self): pass")  # fmt: skip
+    done = _demo(data_folder, code, ONCE="0")
+    assert (done.returncode, done.stderr.strip()) == (1, "airflow-scheduler ended with code -9: killed")
     assert not is_running(data_folder)
 
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from streamwarden.detectors import Detector
 
 from tests.sql.cases import BROKEN, CASES_OF, DETECTORS, FOLDER, Case, evaluate_case, file_of, readable, unmet
+from tests.sql.commands import faults_of
 
 CASE_PARAMS = [
     pytest.param(DETECTORS[id_], case, id=f"{id_}: {case['name']}") for id_, cases in CASES_OF.items() for case in cases
@@ -45,7 +46,8 @@ def test_no_cases_without_a_detector() -> None:
 
 @pytest.mark.parametrize(("detector", "case"), CASE_PARAMS)
 def test_case(module_warehouse: sa.Engine, detector: Detector, case: Case) -> None:
-    differences = list(unmet(evaluate_case(module_warehouse, detector, case), case))
+    found = evaluate_case(module_warehouse, detector, case)
+    differences = [*unmet(found, case), *(fault for finding in found for fault in faults_of(finding))]
     assert not differences, "\n".join(differences)
 
 

@@ -11,6 +11,7 @@ import shutil
 from datetime import date
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
@@ -21,6 +22,11 @@ from streamwarden.base.paths import PROJECT_ROOT
 
 DATABASE = "streamwarden"
 AIRFLOW_DATABASE = "airflow"
+IDLE_IN_TRANSACTION = "10min"
+"""After this time without a statement, the server ends a session that is inside a transaction: its process hangs or is
+an orphan, and its locks would stop everybody else. Our transactions wait that long for nothing but PostgreSQL."""
+SESSION = f"-c timezone=UTC -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION}"
+"""Options of each of our sessions."""
 
 
 def warehouse_url(config: Config) -> str:
@@ -48,6 +54,9 @@ def embedded_url(data_folder: Path, database: str) -> str:
         ).scalar()
         if not known:
             connection.execute(sa.text(f'create database "{database}"'))
+        if database == AIRFLOW_DATABASE:  # whichever of its drivers connects
+            limit = f"set idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION}'"
+            connection.execute(sa.text(f'alter database "{database}" {limit}'))
     return re.sub(r"(://[^/]*/)[^?]*", rf"\g<1>{database}", url)
 
 
@@ -59,14 +68,22 @@ def open_warehouse(config: Config) -> sa.Engine:
 
 @cache
 def engine(url: str) -> sa.Engine:
-    """SQLAlchemy engine (psycopg 3) of a libpq URL. The time zone of sessions is UTC."""
+    """SQLAlchemy engine (psycopg 3) of a libpq URL; `SESSION` has the options of its sessions."""
     return sa.create_engine(
         _for_sqlalchemy(url),
         pool_pre_ping=True,
         pool_size=2,
         max_overflow=8,
-        connect_args={"options": "-c timezone=UTC"},
+        connect_args={"options": SESSION},
     )
+
+
+def with_session_options(url: str) -> str:
+    """The libpq URL with the options of our sessions; those that it has already take precedence."""
+    options = quote(f"{SESSION} ")
+    if re.search(r"[?&]options=", url):
+        return re.sub(r"([?&]options=)", lambda found: found[1] + options, url, count=1)
+    return f"{url}{'&' if '?' in url else '?'}options={options.removesuffix('%20')}"
 
 
 def ensure_day(warehouse: sa.Engine, day: date) -> None:

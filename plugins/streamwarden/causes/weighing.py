@@ -24,6 +24,7 @@ from streamwarden.detectors.load import Detector, ParameterValue
 from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.detectors.resources import KINDS
 from streamwarden.rendering.metric import Metric
+from streamwarden.rendering.readable import counted
 from streamwarden.rendering.templates import render_text
 from streamwarden.store.queries import Row
 
@@ -96,7 +97,7 @@ def find_causes(
         values = {"hour": hour, "pairs": len(found), "accepted": accepted, "seconds": seconds}
         connection.execute(_WEIGHING, values)
     possible = sum(cause.is_possible and not cause.is_accepted for cause in found)
-    return f"{accepted} causes accepted, {possible} possible, {len(found) - accepted - possible} ruled out"
+    return f"{counted(accepted, 'cause')} accepted, {possible} possible, {len(found) - accepted - possible} ruled out"
 
 
 def _mechanisms() -> str:

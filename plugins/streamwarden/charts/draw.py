@@ -33,7 +33,7 @@ from pydantic.dataclasses import dataclass as checked_dataclass
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
-from streamwarden.rendering.readable import NOT_KNOWN, clean, labels, moment, readable
+from streamwarden.rendering.readable import NOT_KNOWN, clean, counted, labels, moment, readable
 from streamwarden.store.sql_header import read_header, shown
 
 FOLDER = SQL / "charts"
@@ -349,7 +349,7 @@ def _alt(header: Header, rows: Sequence[dict[str, Any]], hour: datetime) -> str:
     """Alternative text of a chart: title, hour, and the last value of each series."""
     begin = f"{header.title}, hour {moment(hour)}."
     if header.kind == "table":
-        return f"{begin} Table of {len(rows)} rows: {', '.join(labels(rows[0]).values())}."
+        return f"{begin} Table of {counted(len(rows), 'row')}: {', '.join(labels(rows[0]).values())}."
     name = "series" if header.kind == "lines" else "label"
     last = {(row[name], row["series"]): row for row in rows}
     values = []

@@ -61,7 +61,7 @@ def backtest(
 
 def _print_backtest(result: Backtest, settings: list[str], reopen_within: timedelta) -> None:
     from streamwarden.detectors.backtest import spans_in_words
-    from streamwarden.rendering.readable import clean
+    from streamwarden.rendering.readable import clean, counted
 
     tried = ", ".join(settings)
     shown = 4 if settings else 2  # columns
@@ -80,10 +80,8 @@ def _print_backtest(result: Backtest, settings: list[str], reopen_within: timede
     out.print(f"in force: {_in_figures(result.in_force, reopen_within)}", soft_wrap=True)
     if settings:
         out.print(f"with {escape(tried)}: {_in_figures(result.tried, reopen_within)}", soft_wrap=True)
-    out.print(
-        f"{len(result.hours)} of {result.hours_asked} hours are in the warehouse: {spans_in_words(result.hours)}",
-        soft_wrap=True,
-    )
+    known = f"{len(result.hours)} of {counted(result.hours_asked, 'hour is', 'hours are')}"
+    out.print(f"{known} in the warehouse: {spans_in_words(result.hours)}", soft_wrap=True)
 
 
 def _stretch(episode: Episode | None) -> str:

@@ -17,6 +17,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import named_in_config
 from streamwarden.cli.mistakes import mistakes
 from streamwarden.cli.shared import out
+from streamwarden.rendering.readable import counted
 
 app = typer.Typer(help="The config file.", no_args_is_help=True)
 
@@ -60,11 +61,11 @@ def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int
     from spark_apps.sources.kafka_client import clusters_of
 
     number = Counter(endpoint.role for endpoint in endpoints)
-    machines = f" and {number['node']} machines" if number["node"] else ""
+    hosts = f", {counted(number['node'], 'host')}" if number["node"] else ""
     return (
-        f"{len(clusters_of(config))} Kafka clusters, {number['broker']} brokers and {number['app']} applications by"
-        f" JMX{machines}, {len(config.aws)} AWS accounts, {detectors} detectors,"
-        f" tickets to {', '.join(config.tickets.all_trackers)}."
+        f"{counted(len(clusters_of(config)), 'Kafka cluster')}, {counted(number['broker'], 'broker')} and"
+        f" {counted(number['app'], 'application')} over JMX{hosts}, {counted(len(config.aws), 'AWS account')},"
+        f" {counted(detectors, 'detector')}, tickets to {', '.join(config.tickets.all_trackers)}."
     )
 
 

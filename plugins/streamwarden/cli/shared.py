@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 
 from streamwarden.base.config import Config, config_path, load_config
 from streamwarden.base.errors import StreamwardenError
@@ -16,7 +17,21 @@ if TYPE_CHECKING:
 
     from streamwarden.detectors import Detector
 
-out = Console()
+PIPED_COLUMNS = 100_000
+
+
+class _Out(Console):
+    """Output to the user: as wide as the terminal. In a pipe or a file nothing is cut, unless $COLUMNS is set."""
+
+    @property  # type: ignore[misc]  # nothing sets it
+    def size(self) -> ConsoleDimensions:
+        """Width and height in characters."""
+        found = super().size
+        is_free = not self.is_terminal and "COLUMNS" not in os.environ
+        return ConsoleDimensions(PIPED_COLUMNS, found.height) if is_free else found
+
+
+out = _Out()
 HourOption = Annotated[
     str | None, typer.Option(help="Start of the hour (UTC), e.g. 2026-11-21T05:00. Default: the last full hour.")
 ]

@@ -14,6 +14,7 @@ from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.cli.shared import out
+from streamwarden.rendering.readable import counted
 
 app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
 
@@ -31,7 +32,9 @@ def migrate(
     applied = migrate_warehouse(warehouse, back=back)
     out.print("\n".join(f"applied {name}" for name in applied) or "The warehouse is up to date.")
     prices = load_prices(warehouse, config)
-    out.print(f"EBS prices of {len(prices)} regions, the oldest as of {min(price.as_of for price in prices)}.")
+    out.print(
+        f"EBS prices of {counted(len(prices), 'region')}, the oldest as of {min(price.as_of for price in prices)}."
+    )
 
 
 @app.command()

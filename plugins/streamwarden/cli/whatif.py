@@ -9,7 +9,7 @@ import typer
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.cli.shared import out
-from streamwarden.rendering.readable import readable
+from streamwarden.rendering.readable import counted, readable
 from streamwarden.store.queries import Row, ask
 
 app = typer.Typer(help="Estimate the effect of a change on brokers.", no_args_is_help=True)
@@ -67,7 +67,9 @@ def verdict(brokers: list[Row], replicas: int) -> list[str]:
     """
     lines = []
     if replicas > len(brokers):
-        lines.append(f"The topic needs {replicas} replicas; the cluster has {len(brokers)} brokers.")
+        lines.append(
+            f"The topic needs {counted(replicas, 'replica')}; the cluster has {counted(len(brokers), 'broker')}."
+        )
     for row in brokers:
         name = f"Broker {row['broker_id']}"
         for heading, column in (("CPU", "cpu"), ("network", "network"), ("open files", "open_files")):

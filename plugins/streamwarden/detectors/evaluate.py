@@ -85,12 +85,13 @@ def findings(
     """
     found: list[Finding] = []
     servers = _msk_servers(connection, config, hour)
+    down = _hosts_down(connection, hour)
     for one in evaluated_rows(connection, detector, hour, config, params, {}):
         if one.excepted:
             message = f"Excluded by the config: {one.excepted}."
             found.append(Finding(detector.id, one.resource, EXCEPTED, "ok", None, {}, message))
         else:
-            context = _context(config, one.resource, servers)
+            context = _context(config, one.resource, servers, down)
             found.append(make_finding(detector, one.row, one.resource, one.params, context))
     return found
 
@@ -227,14 +228,30 @@ def _msk_servers(connection: sa.Connection, config: Config, hour: datetime) -> d
     return {row.cluster: row.bootstrap_servers for row in connection.execute(query, {"hour": hour})}
 
 
-def _context(config: Config, resource: Resource, msk_servers: Mapping[str, str]) -> dict[str, Any]:
+def _hosts_down(connection: sa.Connection, hour: datetime) -> dict[str, set[str]]:
+    """By cluster, the hosts of which no broker is listed in the hour: a client should not begin with them."""
+    hosts: dict[str, set[str]] = {}
+    for cluster, host in connection.execute(_HOSTS_DOWN, {"hour": hour}):
+        hosts.setdefault(cluster, set()).add(host.lower())
+    return hosts
+
+
+def _reachable(servers: str, down: set[str]) -> str:
+    """Bootstrap servers without those on these hosts; all of them if none would be left."""
+    up = [one.strip() for one in servers.split(",") if one.strip().rpartition(":")[0].strip("[]").lower() not in down]
+    return ",".join(up) if down and up else servers
+
+
+def _context(
+    config: Config, resource: Resource, msk_servers: Mapping[str, str], down: Mapping[str, set[str]]
+) -> dict[str, Any]:
     cluster = resource.columns.get("cluster") or ""
     servers = config.bootstrap_servers(cluster)
     if cluster in msk_servers and cluster not in {one.name for one in config.kafka}:
         servers = msk_servers[cluster]
     return {
         "name": resource.name, "owner": resource.owner, "application": resource.application,
-        "bootstrap_servers": servers,
+        "bootstrap_servers": _reachable(servers, down.get(cluster, set())),
     }  # fmt: skip
 
 
@@ -416,6 +433,21 @@ _EXCEPTION = sa.text("""
         when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources
       end""")
 # A join, because with `= any(:keys)` PostgreSQL compares each row with all keys one by one.
+_HOSTS_DOWN = sa.text("""
+    select distinct b.cluster, last.host
+    from inventory.broker_hourly as b
+    cross join lateral (
+      select p.host from inventory.broker_hourly as p
+      where
+        p.cluster = b.cluster and p.broker_id = b.broker_id and p.host is not null
+        and p.hour < :hour and p.hour >= cast(:hour as timestamptz) - interval '7 days'
+      order by p.hour desc limit 1
+    ) as last
+    where
+      b.hour = :hour and not b.is_listed and not exists (
+        select from inventory.broker_hourly as o
+        where o.hour = :hour and o.cluster = b.cluster and o.is_listed and o.host = last.host
+      )""")
 _RESOURCES = sa.text("""
     select key, name, owner, application
     from public.resources(:hour)

@@ -28,6 +28,11 @@ def clean(text: object) -> str:
     return " ".join("".join(kept).split())
 
 
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can store the text: no NUL character, no unpaired surrogate."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def readable(column: str, value: Any) -> tuple[str, str]:
     """Label and formatted value of a metric; the unit comes from the column's name.
 
@@ -107,8 +112,14 @@ def hour_span(hour: datetime) -> str:
     return f"{start:%Y-%m-%d %H:%M}–{start + timedelta(hours=1):%H:%M} UTC"
 
 
+def open_span(seconds: float) -> str:
+    """How long a ticket was open: `3 h`. Tickets know hours only, so less than one hour is not `0 s`."""
+    return span(seconds) if seconds >= 3600 else "under 1 h"
+
+
 def span(seconds: float) -> str:
     """A duration in its two largest units: `3 h 20 min`."""
+    seconds = float(seconds)  # PostgreSQL returns exact numbers, which would be written `0.000000`
     if seconds < 0:
         return f"−{span(-seconds)}"
     if 0 < seconds < 1:

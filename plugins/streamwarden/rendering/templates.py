@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.rendering.metric import Metric
-from streamwarden.rendering.readable import clean, counted, moment, since_text, span
+from streamwarden.rendering.readable import clean, counted, moment, open_span, since_text, span
 
 _HOUSE: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
 
@@ -39,7 +39,7 @@ def _listed(values: Any, key: str | None = None, most: int = 3) -> str:
 
 _FILTERS = {
     "clean": clean, "counted": _of_raw(counted), "moment": _of_raw(moment), "span": _of_raw(span),
-    "since_text": since_text, "plural": _of_raw(_plural), "listed": _listed,
+    "open_span": _of_raw(open_span), "since_text": since_text, "plural": _of_raw(_plural), "listed": _listed,
     "words": lambda name: str(name).replace("_", " "),
 }  # fmt: skip
 

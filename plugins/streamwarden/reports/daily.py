@@ -10,17 +10,21 @@ from typing import Any
 import sqlalchemy as sa
 
 from streamwarden.base.config import Config
-from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.charts.draw import Drawing, draw_finding
+from streamwarden.charts.draw import FOLDER as CHARTS
+from streamwarden.charts.draw import Drawing, Format, draw_finding, load_plot
 from streamwarden.detectors import Finding
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.rendering.readable import clean, readable_metrics, since_text
-from streamwarden.reports.rendering import Report, headline, render
+from streamwarden.rendering.readable import clean, readable, readable_metrics, since_text
+from streamwarden.reports.rendering import Pictures, Report, headline, render, require_begun
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
 
-MOST_FINDINGS, MOST_LINES, MOST_PLOTS = 50, 20, 20
+MOST_FINDINGS, MOST_LINES, MOST_METRICS, MOST_CHANGES = 30, 8, 4, 5
+PICTURE = "worst@streamwarden"
+"""The chart of the worst finding; the pages have all charts."""
+CHANGES = "state_store_schema_drift"
+_CHANGE = ("path", "change", "old_type", "new_type")
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,10 @@ class _Finding:
     message: str
     actions: tuple[str, ...]
     metrics: list[tuple[str, str]]
+    changes: list[list[str]]
+    """Of a schema drift: path, change, and both types of the first changed paths."""
     page: str
     cause_page: str | None
-    image: str | None
-    alt: str
     owner_entry: str
     """The config line that sets an owner, if the finding has none."""
 
@@ -47,7 +51,12 @@ def render_daily(
 
     Args:
         owner: only findings of this owner; None: all.
+
+    Raises:
+        StreamwardenError: the day has not begun.
     """
+    now = now or datetime.now(UTC)
+    require_begun(day, now)
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     days = {"start": start, "finish": start + timedelta(days=1)}
     period = days | {"owner": owner}
@@ -58,13 +67,14 @@ def render_daily(
             "advice": ask(connection, "reports/advice", **period, least=config.tickets.least_severity, most=MOST_LINES),
             "closed": ask(connection, "reports/closed_tickets", **period, most=MOST_LINES),
             "not_evaluated": ask(connection, "reports/not_evaluated", **period, most=MOST_LINES),
-            "gaps": ask(connection, "reports/gaps", **days, most=MOST_LINES),
+            "gaps": ask(connection, "reports/gaps", **period, most=MOST_LINES),
             "fleet": ask(connection, "reports/fleet", **days) if owner is None else [],
             "owners": ask(connection, "reports/owners", **days) if owner is None else [],
         }
-    images: dict[str, bytes] = {}
-    findings = [_finding(engine, config, ticket, images, days["finish"]) for ticket in tickets]
-    ended = min(days["finish"], start_of_hour(now or datetime.now(UTC)))
+        findings = [_finding(connection, config, ticket, days["finish"]) for ticket in tickets]
+    pictures = Pictures()
+    alt = _add_picture(pictures, engine, tickets[0]) if tickets else None
+    ended = min(days["finish"], start_of_hour(now))
     whose = f" for {clean(owner)}" if owner else ""
     context = {
         "subject": f"Streamwarden {day:%Y-%m-%d}{whose}: {headline(totals)}",
@@ -72,11 +82,15 @@ def render_daily(
         "owner": owner,
         "totals": totals,
         "findings": findings,
+        "picture": PICTURE if alt else None,
+        "alt": alt or "",
+        "unassigned": [finding for finding in findings if finding.owner_entry],
         "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
         **parts,
     }
     name = f"daily-{day}" + (f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', owner)}" if owner else "")
-    return render("daily", name, config, context, owner=owner, images=images)
+    images = {"images": pictures.light, "dark_images": pictures.dark}
+    return render("daily", name, config, context, owner=owner, **images)
 
 
 def owners_of(engine: sa.Engine, day: date) -> list[str]:
@@ -87,16 +101,10 @@ def owners_of(engine: sa.Engine, day: date) -> list[str]:
     return [row["owner"] for row in rows if row["owner"]]
 
 
-def _finding(
-    engine: sa.Engine, config: Config, ticket: dict[str, Any], images: dict[str, bytes], finish: datetime
-) -> _Finding:
+def _finding(connection: sa.Connection, config: Config, ticket: dict[str, Any], finish: datetime) -> _Finding:
     finding = Finding.from_row(ticket["finding"]) if ticket["finding"] else None
     last = ticket["hour"] or ticket["opened_hour"]
-    drawing = _draw(engine, ticket) if ticket["hour"] and len(images) < MOST_PLOTS else None
-    cid = None
-    if drawing:
-        cid = f"plot-{ticket['ticket_id']}@streamwarden"
-        images[cid] = drawing.content
+    metrics = readable_metrics(finding.key_metric_values) if finding else []
     return _Finding(
         ticket=ticket,
         since=since_text(
@@ -104,17 +112,25 @@ def _finding(
         ),
         message=finding.message if finding else "",
         actions=finding.actions if finding else (),
-        metrics=readable_metrics(finding.key_metric_values) if finding else [],
+        metrics=[(label, text) for label, text in metrics if label][:MOST_METRICS],
+        changes=_changes(connection, ticket) if ticket["detector"] == CHANGES and ticket["hour"] else [],
         page=finding_url(config, ticket["fingerprint"]),
         cause_page=finding_url(config, ticket["cause_fingerprint"]) if ticket["cause_fingerprint"] else None,
-        image=cid,
-        alt=drawing.alt if drawing else "",
         owner_entry=owner_entry(ticket["resource"]) if ticket["resource"] and not ticket["owner"] else "",
     )
 
 
-def _draw(engine: sa.Engine, ticket: dict[str, Any]) -> Drawing | None:
-    try:
-        return draw_finding(engine, ticket["detector"], ticket["hour"], ticket["identity"], "png")
-    except StreamwardenError:
-        return None  # `make check` finds invalid charts; the report is sent without it
+def _changes(connection: sa.Connection, ticket: dict[str, Any]) -> list[list[str]]:
+    rows = ask(connection, "reports/schema_changes", hour=ticket["hour"], **ticket["identity"], most=MOST_CHANGES)
+    return [[readable(column, row[column] or "absent")[1] for column in _CHANGE] for row in rows]
+
+
+def _add_picture(pictures: Pictures, engine: sa.Engine, ticket: dict[str, Any]) -> str | None:
+    """Adds the chart of a finding; returns its alternative text. None: there is no chart, or only a table."""
+
+    def draw(form: Format) -> Drawing | None:
+        return draw_finding(engine, ticket["detector"], ticket["hour"], ticket["identity"], form)
+
+    file = CHARTS / f"{ticket['detector']}.sql"
+    is_table = file.exists() and load_plot(file)[0].kind == "table"
+    return None if is_table or not ticket["hour"] else pictures.add(PICTURE, draw)

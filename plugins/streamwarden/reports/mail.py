@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import smtplib
 import ssl
 from collections.abc import Callable, Iterator, Sequence
@@ -83,7 +84,7 @@ def compose(report: Report, sender: str, recipients: Sequence[str]) -> EmailMess
     message["Message-ID"] = make_msgid("report", "streamwarden")
     message["Auto-Submitted"] = "auto-generated"
     message.set_content(report.text)
-    message.add_alternative(report.html, subtype="html")
+    message.add_alternative(re.sub(r"<source [^>]*>", "", report.html), subtype="html")  # see `Report.dark_images`
     html = message.get_payload()[1]  # type: ignore[index]
     for cid, png in report.images.items():
         html.add_related(png, "image", "png", cid=f"<{cid}>", filename="plot.png")  # type: ignore[union-attr]

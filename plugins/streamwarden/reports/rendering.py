@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.charts.draw import Drawing, Format, in_the_dark
 from streamwarden.rendering.templates import folder_templates
 from streamwarden.tickets.render import finding_url
 
@@ -29,6 +32,34 @@ class Report:
     owner: str | None = None
     """The owner of the report; None: it covers all owners."""
     images: dict[str, bytes] = field(default_factory=dict)
+    """PNG by content id."""
+    dark_images: dict[str, bytes] = field(default_factory=dict)
+    """The same as SVG for a dark page. Only the file has them: mail clients do not choose between images."""
+
+
+@dataclass
+class Pictures:
+    """The pictures of a report, by content id."""
+
+    light: dict[str, bytes] = field(default_factory=dict)
+    dark: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, cid: str, draw: Callable[[Format], Drawing | None]) -> str | None:
+        """Draws a picture for light and dark pages; returns its alternative text. None: there is nothing to draw."""
+        try:
+            drawing, vectors = draw("png"), draw("svg")
+        except StreamwardenError:
+            return None  # `make check` finds invalid charts; the report is sent without it
+        if drawing is None or vectors is None:
+            return None
+        self.light[cid], self.dark[cid] = drawing.content, in_the_dark(vectors.content)
+        return drawing.alt
+
+
+def require_begun(begin: date, now: datetime) -> None:
+    """Raises StreamwardenError if a period has not begun: its report would say that nothing is open."""
+    if begin > now.date():
+        raise StreamwardenError(f"{begin}: is in the future; the newest report is that of {now.date()} (UTC).")
 
 
 def render(form: str, name: str, config: Config, context: dict[str, Any], **parts: Any) -> Report:
@@ -36,7 +67,7 @@ def render(form: str, name: str, config: Config, context: dict[str, Any], **part
 
     Args:
         context: values for the templates, including `subject`; URLs are added.
-        parts: the report's `owner` and `images`.
+        parts: the report's `owner`, `images`, and `dark_images`.
     """
     context = context | {
         "ui_url": config.ui_url.rstrip("/") + "/streamwarden/",
@@ -77,7 +108,9 @@ def write_report(report: Report, config: Config) -> Path:
     """
     html = report.html
     for cid, png in report.images.items():
-        html = html.replace(f"cid:{cid}", f"data:image/png;base64,{base64.b64encode(png).decode()}")
+        html = html.replace(f'src="cid:{cid}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"')
+    for cid, svg in report.dark_images.items():
+        html = html.replace(f"cid:{cid}-dark", f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}")
     folder = PROJECT_ROOT / config.reports.folder
     file = folder / f"{report.name}.html"
     try:

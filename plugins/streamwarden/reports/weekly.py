@@ -10,11 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from streamwarden.base.config import Config
-from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
 from streamwarden.base.paths import SQL
-from streamwarden.charts.draw import Drawing, draw_finding
-from streamwarden.reports.rendering import Report, headline, render
+from streamwarden.charts.draw import draw_finding
+from streamwarden.reports.rendering import Pictures, Report, headline, render, require_begun
 from streamwarden.store.queries import Row, ask
 
 WEEK = timedelta(days=7)
@@ -26,7 +25,12 @@ def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime
     """Renders the report of a week, [Monday 00:00, next Monday 00:00) UTC; for the current week, up to now.
 
     Costs and capacity are always of the newest gathered hour.
+
+    Raises:
+        StreamwardenError: the week has not begun.
     """
+    now = now or datetime.now(UTC)
+    require_begun(monday, now)
     start = datetime(monday.year, monday.month, monday.day, tzinfo=UTC)
     week = {"start": start, "finish": start + WEEK}
     period = week | {"owner": None}
@@ -42,10 +46,11 @@ def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime
             "advice": ask(connection, "reports/advice", **period, least=least, most=MOST_LINES),
             "owners": ask(connection, "reports/owners", **week),
             "not_evaluated": ask(connection, "reports/not_evaluated", **period, most=MOST_LINES),
-            "gaps": ask(connection, "reports/gaps", **week, most=MOST_LINES),
+            "gaps": ask(connection, "reports/gaps", **period, most=MOST_LINES),
         }
-    ended = min(week["finish"], start_of_hour(now or datetime.now(UTC)))
-    drawing = _draw(engine, ended)
+    ended = min(week["finish"], start_of_hour(now))
+    pictures, folder = Pictures(), SQL / "reports" / "charts"
+    alt = pictures.add(PICTURE, lambda form: draw_finding(engine, "open_tickets", ended, {}, form, folder))
     number = f"{monday.isocalendar().year}-W{monday.isocalendar().week:02}"
     context: dict[str, Any] = {
         "subject": f"Streamwarden {number}: {headline(totals)}",
@@ -55,12 +60,12 @@ def render_weekly(engine: sa.Engine, config: Config, monday: date, now: datetime
         "before": before,
         "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
         "ended": ended,
-        "picture": PICTURE if drawing else None,
-        "alt": drawing.alt if drawing else "",
+        "picture": PICTURE if alt else None,
+        "alt": alt or "",
         **parts,
     }
-    images = {PICTURE: drawing.content} if drawing else {}
-    return render("weekly", f"weekly-{number}", config, context, images=images)
+    images = {"images": pictures.light, "dark_images": pictures.dark}
+    return render("weekly", f"weekly-{number}", config, context, **images)
 
 
 def monday_of(day: date) -> date:
@@ -72,10 +77,3 @@ def _costs(rows: list[Row]) -> dict[str, list[Row]]:
     """The largest costs of volumes and logs, and the largest savings; an empty list: unknown."""
     by_kind = groupby(rows, key=lambda row: str(row["kind"]))
     return {"advice": [], "volumes": [], "logs": []} | {kind: list(lines)[:MOST_COSTS] for kind, lines in by_kind}
-
-
-def _draw(engine: sa.Engine, ended: datetime) -> Drawing | None:
-    try:
-        return draw_finding(engine, "open_tickets", ended, {}, "png", SQL / "reports" / "charts")
-    except StreamwardenError:
-        return None  # the report is sent without the chart

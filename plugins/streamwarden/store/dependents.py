@@ -100,6 +100,44 @@ _RIGHTS = sa.text("""
       )
     from held cross join lateral aclexplode(acl) as g""")
 
+_ATTACHED = sa.text("""
+    with relation as (
+      select c.oid, format('%I.%I', n.nspname, c.relname) as name
+      from pg_class as c inner join pg_namespace as n on c.relnamespace = n.oid
+      where c.relkind in ('r', 'p') and not c.relispartition and n.nspname = any(:schemas)
+    )
+    select format('index %s.%I', n.nspname, c.relname), r.name, pg_get_indexdef(i.indexrelid)
+    from relation as r
+    inner join pg_index as i on r.oid = i.indrelid
+    inner join pg_class as c on i.indexrelid = c.oid
+    inner join pg_namespace as n on c.relnamespace = n.oid
+    where not exists (select from pg_constraint as k where k.conindid = i.indexrelid)
+    union all
+    select format('trigger on %s: %I', r.name, t.tgname), r.name, pg_get_triggerdef(t.oid)
+    from relation as r
+    inner join pg_trigger as t on r.oid = t.tgrelid
+    where not t.tgisinternal and t.tgparentid = 0
+    union all
+    select format('statistics %I.%I', n.nspname, s.stxname), r.name, pg_get_statisticsobjdef(s.oid)
+    from relation as r
+    inner join pg_statistic_ext as s on r.oid = s.stxrelid
+    inner join pg_namespace as n on s.stxnamespace = n.oid
+    union all
+    select
+      format('constraint on %s: %I', r.name, k.conname), r.name,
+      format('alter table %s add constraint %I %s', r.name, k.conname, pg_get_constraintdef(k.oid))
+    from relation as r
+    inner join pg_constraint as k on r.oid = k.conrelid
+    where k.contype in ('c', 'u', 'x', 'f') and k.conparentid = 0
+    order by 1""")
+SCHEMAS = ("detect", "inventory", "metrics", "public", "tickets")
+
+
+def attached(connection: sa.Connection) -> dict[str, tuple[str, str]]:
+    """Indexes, triggers, statistics, and constraints of our tables, whoever made them: name → (table, definition)."""
+    rows = connection.execute(_ATTACHED, {"schemas": list(SCHEMAS)}).tuples()
+    return {name: (table, definition) for name, table, definition in rows}
+
 
 @dataclass(frozen=True)
 class Saved:

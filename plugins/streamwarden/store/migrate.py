@@ -35,7 +35,16 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
 from streamwarden.base.warehouse import open_warehouse
-from streamwarden.store.dependents import Saved, dependents, first_line, give_rights_back, put_back, run, take_down
+from streamwarden.store.dependents import (
+    Saved,
+    attached,
+    dependents,
+    first_line,
+    give_rights_back,
+    put_back,
+    run,
+    take_down,
+)
 
 _HISTORY = """
 create table if not exists public.schema_migration (
@@ -175,10 +184,33 @@ class _Migration:
                     f"sql/{_name(file)}: was edited after it was applied. Restore it and add a new migration."
                 )
             return False
+        before = attached(self.connection)
         self._execute(file, lambda: list(self.connection.execute(_VIEWS_ON_TABLES).scalars()))
+        self._keep_attached(file, before)
         self._comment(file)
         self._remember(file, [])
         return True
+
+    def _keep_attached(self, file: Path, before: dict[str, tuple[str, str]]) -> None:
+        """Restores what was attached to our tables and is gone, such as a user's index on a table that was replaced.
+
+        What the file names itself is dropped on purpose, and so is what was attached to a table that is gone.
+        """
+        text, after = file.read_text(), attached(self.connection)
+        lost = {name: made for name, made in before.items() if name not in after}
+        for name, (table, definition) in lost.items():
+            if not self._exists(f"view {table}") or re.search(
+                rf"\b{re.escape(name.split()[-1].split('.')[-1])}\b", text
+            ):
+                continue
+            try:
+                with self.connection.begin_nested():
+                    run(self.connection, definition)
+            except psycopg.Error as error:
+                raise StreamwardenError(
+                    f"nothing was changed: sql/{_name(file)} would drop {name}, and it does not fit the new table"
+                    f" ({first_line(error)}). Change or drop it first."
+                ) from error
 
     def _renew(self, file: Path) -> bool:
         """Applies a file if its text has changed or one of its objects is missing; True if the text has changed."""

@@ -93,7 +93,8 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
 def deliver(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> Delivery:
     """Delivers all pending changes of a tracker in order, one process at a time."""
     run = _Run(engine, sink, config, clock)
-    with engine.connect() as lock:
+    # Without a transaction, which would be idle while trackers respond.
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as lock:
         lock.execute(sa.text("select pg_advisory_lock(7064)"))
         try:
             while run.deliver_all():
@@ -238,6 +239,7 @@ class _Run:
             notification=notification,
             is_wont_fix=ticket["close_reason"] == "wont_fix",
             is_open=ticket["state"] == "open",
+            is_start_new=ticket["delivered_action"] in ("create", "reopen") and self._is_new(ticket["sent_at"]),
             answer=change["response"],
             is_muted=ticket["muted"] is not None,
             **_subject(ticket),
@@ -250,6 +252,9 @@ class _Run:
         except IssueGone:
             with self.engine.begin() as connection:
                 file_again(connection, ticket["ticket_id"], self.sink.name)
+
+    def _is_new(self, sent: datetime | None) -> bool:
+        return sent is not None and self.clock() < sent + self.sink.settles
 
     def _before_sending(self, ticket: sa.RowMapping) -> None:
         """Stores that a request is about to be sent; refuses while the last one may still take effect."""
@@ -327,11 +332,14 @@ _TO_DO = sa.text("""
     order by c.change_id""")
 _ATTEMPT = sa.text("""
     update tickets.issue as i set attempts = i.attempts + 1, attempted_at = :now
-    from tickets.ticket as t
-    where i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
+    from tickets.ticket as t, tickets.issue as before
+    left join tickets.change as delivered on before.delivered_change_id = delivered.change_id
+    where
+      i.ticket_id = :id and i.tracker = :tracker and t.ticket_id = i.ticket_id
+      and before.ticket_id = i.ticket_id and before.tracker = i.tracker
     returning
       t.*, coalesce(t.issue_title, t.title) as shown_title, coalesce(t.issue_severity, t.severity) as shown_severity,
-      i.external_key, i.unsure_at""")
+      i.external_key, i.unsure_at, before.attempted_at as sent_at, delivered.action as delivered_action""")
 _KNOWN = sa.text(
     "select 1 from tickets.issue where tracker = :tracker and external_key = :key and ticket_id <> :id limit 1"
 )

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.tickets.responses import Response, ResponseError, Verb, respond
+from streamwarden.tickets.responses import MAX_SNOOZE, Response, ResponseError, Verb, respond
 from streamwarden.tickets.routes import file_again
 from streamwarden.tickets.sinks.contract import Issue, Sink, TrackerDown
 
@@ -80,7 +80,7 @@ def _response_of(ticket: sa.RowMapping, issue: Issue, now: datetime) -> tuple[Ve
         case "closed" if is_open:
             return "close", None
         case "snoozed" if is_open and muted is None:
-            return "snooze", issue.until or now + SNOOZE
+            return "snooze", min(issue.until or now + SNOOZE, now + MAX_SNOOZE)
         case "open" if muted == "wont_fix":
             return "unmute", None
         case "open" | "acknowledged" if muted == "snoozed" and ticket["known_state"] == "snoozed":

@@ -6,20 +6,22 @@ Pages, CLI, and `listen` call `respond`; only this module knows the effect of ea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import start_of_hour
-from streamwarden.rendering.readable import clean, moment
+from streamwarden.rendering.readable import clean, is_storable, moment
 from streamwarden.tickets.plan import RECONCILING, STORM, Action, Answered, Ticket, plan_change, update_ticket
 
 Verb = Literal["acknowledge", "snooze", "wont_fix", "unmute", "close", "false_positive", "comment", "split", "link"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 PAGE, COMMAND_LINE, API = "the page", "the command line", "the API"
 MAX_CHARACTERS = 2000
+MAX_SNOOZE = timedelta(days=366)
+"""A longer snooze is a won't fix that nobody sees."""
 _WITH_REASON = ("false_positive", "comment", "split", "link")
 _WITHOUT_TICKET = ("false_positive", "comment")
 
@@ -113,12 +115,19 @@ def _check(finding: sa.RowMapping, response: Response, now: datetime) -> None:
         raise ResponseError(
             f"{name}: the text has {len(response.words):,} characters; the limit is {MAX_CHARACTERS:,}."
         )
+    if not is_storable(response.words):
+        raise ResponseError(f"{name}: the text has a NUL character, or characters that are not valid Unicode.")
     if response.verb in ("acknowledge", "close") and finding["state"] != "open":
         raise ResponseError(f"{name}: cannot apply {_verb(response)}: the ticket is closed.")
     if response.verb == "snooze" and response.until is None:
         raise ResponseError(f"{name}: cannot apply snooze without an end: state until when.")
     if response.until is not None and response.until <= now:
         raise ResponseError(f"{name}: cannot snooze until {moment(response.until)}: this time is in the past.")
+    if response.until is not None and response.until > now + MAX_SNOOZE:
+        raise ResponseError(
+            f"{name}: cannot snooze until {moment(response.until)}: the limit is {MAX_SNOOZE.days} days,"
+            f" {moment(now + MAX_SNOOZE)}. To keep the ticket closed, mark it as won't fix."
+        )
     if response.verb == "unmute" and finding["muted"] is None:
         raise ResponseError(f"{name}: cannot apply unmute: the ticket is not muted.")
     if response.verb == "link" and response.other == finding["fingerprint"]:

@@ -13,7 +13,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import unquote, urlencode
+from urllib.parse import urlencode
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
@@ -24,8 +24,10 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Redirect
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
+from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
+from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
 from streamwarden.ui import forms, incidents, links, overview, pages, resources, searching
@@ -53,7 +55,7 @@ LOG_IN = "Nothing was changed. Log in in another tab, go back, and send the form
 MAY_NOT = f"Nothing was changed. Responses require permission to edit the DAG `{forms.DAG}`: ask an administrator."
 HourQuery = Annotated[str | None, Query(max_length=40)]
 Words = Annotated[str | None, Query(max_length=200)]
-Stored = Annotated[Verb | None, Query()]
+Stored = Annotated[str | None, Query(max_length=500)]
 Field = Annotated[str, Form(max_length=64)]
 
 State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledged", "muted"] | None, Query()]
@@ -67,16 +69,9 @@ class InvalidAddressError(StreamwardenError):
     """The address contains a character that PostgreSQL cannot store in text."""
 
 
-def _require_text(request: Request) -> None:
-    """Raises InvalidAddressError if a NUL is in the address: PostgreSQL would refuse the query."""
-    values = [request.url.path, str(request.scope.get("path", "")), *request.query_params.values()]
-    if any("\0" in unquote(value) for value in values):
-        raise InvalidAddressError("The address contains a NUL character (%00). Remove it.")
-
-
 app = FastAPI(
     title="Streamwarden",
-    dependencies=[Depends(requires_access_view(AccessView.PLUGINS)), Depends(_require_text)],
+    dependencies=[Depends(requires_access_view(AccessView.PLUGINS)), Depends(forms.require_text)],
     docs_url=None,
     redoc_url=None,
     openapi_url=None,
@@ -134,14 +129,16 @@ def finding(
 ) -> HTMLResponse:
     """One finding."""
     values = pages.finding(fingerprint, hour)
-    return _page(request, "finding.html", values | {"form": forms.form_for(request, user), "stored": stored})
+    shown = {"form": forms.form_for(request, user), "stored": forms.stored_verb(stored, fingerprint, user)}
+    return _page(request, "finding.html", values | shown)
 
 
 @app.get("/incidents/{fingerprint}")
 def incident(request: Request, user: GetUserDep, fingerprint: str, stored: Stored = None) -> HTMLResponse:
     """The incident that a finding belongs to."""
     values = incidents.incident(fingerprint)
-    return _page(request, "incident.html", values | {"form": forms.form_for(request, user), "stored": stored})
+    shown = {"form": forms.form_for(request, user), "stored": forms.stored_verb(stored, fingerprint, user)}
+    return _page(request, "incident.html", values | shown)
 
 
 @app.post("/responses", dependencies=[Depends(forms.require_editor)])
@@ -158,12 +155,9 @@ def respond(
 ) -> RedirectResponse:
     """Applies a response to a finding, then shows the page from which it was sent."""
     forms.require_own(token, user)
-    response = responses.Response(
-        verb, user.get_name(), PAGE, words, until.replace(tzinfo=UTC) if until else None, other
-    )
-    pages.respond(fingerprint, response)
-    address = f"{_root(request)}/{place}/{fingerprint}?{urlencode({'stored': verb})}#responses"
-    return RedirectResponse(address, status_code=303)
+    pages.respond(fingerprint, responses.Response(verb, user.get_name(), PAGE, words, _in_utc(until), other))
+    query = urlencode({"stored": forms.sign_stored(verb, fingerprint, user)})
+    return RedirectResponse(f"{_root(request)}/{place}/{fingerprint}?{query}#responses", status_code=303)
 
 
 @app.get("/resources/{kind}/{rest:path}")
@@ -212,7 +206,7 @@ def _refused(request: Request, error: AnyHTTPException) -> Response:
     if is_stranger and _wants_page(request) and request.method == "POST":
         return _problem(request, 401, "You are no longer logged in", LOG_IN)
     if is_stranger and _wants_page(request):
-        return RedirectResponse(get_auth_manager().get_url_login(next_url=str(request.url)), status_code=303)
+        return RedirectResponse(get_auth_manager().get_url_login(next_url=_path_of(request)), status_code=303)
     if is_stranger or not _wants_page(request):
         return JSONResponse({"detail": error.detail}, error.status_code)
     if error.status_code == 403 and request.method == "POST":
@@ -260,6 +254,8 @@ def _warehouse_away(request: Request, error: SQLAlchemyError) -> Response:
     message = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
     log.warning("streamwarden page %s: %s", request.url.path, message)
     missing = "does not exist" in message
+    if missing and (other_release := _other_release()):
+        return _problem(request, 503, "The warehouse is of another release", other_release)
     actions = "Run `streamwarden migrate`." if missing else "Check PostgreSQL. Stored data is kept."
     return _problem(request, 503, "The warehouse does not respond", f"{message} {actions}")
 
@@ -285,6 +281,30 @@ def _page(request: Request, template: str, values: dict[str, object], status: in
 
 def _root(request: Request) -> str:
     return str(request.scope.get("root_path", "")).rstrip("/")
+
+
+def _other_release() -> str:
+    """Why the schema of the warehouse is not that of this release; empty if it is, or cannot be read."""
+    try:
+        migrated_warehouse(load_config())
+    except (StreamwardenError, SQLAlchemyError) as error:
+        return str(error) if isinstance(error, StreamwardenError) else ""
+    return ""
+
+
+def _path_of(request: Request) -> str:
+    """Path and query of a request, without the host: the client chooses the Host header."""
+    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    """A time of a form, which is UTC unless it has a zone."""
+    if moment is None or moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC) if moment else None
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # beyond the years 1 to 9999, where a zone makes no difference to the answer
+        return moment.replace(tzinfo=UTC)
 
 
 def _problem(request: Request, status: int, heading: str, text: str) -> HTMLResponse:

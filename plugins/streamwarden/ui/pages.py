@@ -23,7 +23,7 @@ from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.rendering.readable import SEVERITIES, clean, labels, readable, span
+from streamwarden.rendering.readable import SEVERITIES, clean, counted, labels, readable, span
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render, responses
 from streamwarden.tickets.evidence import missing_sources
@@ -390,7 +390,7 @@ def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
 
 def _source_hour(row: Row) -> Row:
     status = "answered" if row["answered"] == row["asked"] else "partly" if row["answered"] else "unanswered"
-    return row | {"status": status, "text": f"{row['answered']} of {row['asked']} requests answered"}
+    return row | {"status": status, "text": f"{row['answered']} of {counted(row['asked'], 'request')} answered"}
 
 
 def _tables(metrics: Mapping[str, Any]) -> tuple[Row, list[Row]]:

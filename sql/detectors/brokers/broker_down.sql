@@ -43,7 +43,7 @@ verdicts:
       - "{% if is_volume_empty %}Volume {{ volume_id }} had a burst balance of {{ burst_balance_percent }} when the broker was last listed.{% endif %}"
     impact: &impact "Partitions of this broker have fewer replicas or no leader; another broker failure can stop writes or lose data."
     actions:
-      - "Start the instance, or start a new broker with id {{ broker_id }} on another host; the broker then replicates all its data."
+      - "Start the instance{% if host %} of host {{ host }}{% endif %}, or start a new broker with id {{ broker_id }} on another host; the broker then replicates all its data."
       - "If the broker is not to return, reassign its replicas to the other brokers."
     commands: &commands
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
@@ -56,7 +56,7 @@ verdicts:
     impact: *impact
     actions:
       - "Enlarge the volume of {{ log_dir }} before you start the broker; do not delete segments by hand, their records would be lost."
-      - "Start the broker."
+      - "Start the broker{% if host %} on host {{ host }}{% endif %}."
       - "Shorten the retention of its largest topics, or add disk space."
     commands: *commands
   file_descriptors_exhausted:
@@ -77,7 +77,8 @@ verdicts:
     impact: *impact
     actions:
       - "{% if is_volume_empty %}Restore the I/O of {{ volume_id }} before you start the broker: enlarge the volume or change its type to gp3.{% endif %}"
-      - "Start the broker{% if is_heap_full %} with a larger heap{% endif %}."
+      - "Start the broker{% if host %} on host {{ host }}{% endif %}."
+      - "{% if is_heap_full %}Raise its heap first: the heap was full.{% endif %}"
       - "Check the last lines of server.log and the kernel log (OOM killer) for the cause."
     commands: *commands
   rolling_restart:
@@ -131,7 +132,8 @@ with before as (
     cluster,
     broker_id,
     max(observed_at) filter (where is_listed) as last_listed_at,
-    max(hour) filter (where is_listed) as last_listed_hour
+    max(hour) filter (where is_listed) as last_listed_hour,
+    (array_agg(host order by hour desc) filter (where host is not null))[1] as host
   from inventory.broker_hourly
   where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
   and hour <= :hour
@@ -184,7 +186,7 @@ broker as (
     b.broker_id,
     b.last_listed_at,
     b.last_listed_hour,
-    n.host,
+    b.host,
     n.replicas,
     j.endpoint,
     j.instance_id,

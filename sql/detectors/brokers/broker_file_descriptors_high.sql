@@ -32,9 +32,9 @@ verdicts:
       - "Set LimitNOFILE={{ advised_file_descriptors }} in the systemd unit for the next start."
       - "Increase segment.bytes or segment.ms of the topics with the most segments, and delete unused topics."
     commands: &commands
-      - "lsof -n -p \"$(pgrep -f kafka.Kafka)\" | awk '{print $5}' | sort | uniq -c | sort -rn"
-      - "prlimit --pid \"$(pgrep -f kafka.Kafka)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}"
-      - "systemctl edit kafka"
+      - "{% if jmx_port %}lsof -n -p \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" | awk '{print $5}' | sort | uniq -c | sort -rn{% endif %}"
+      - "{% if jmx_port %}prlimit --pid \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}{% endif %}"
+      - "{% if jmx_port %}ps -o unit= -p \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\"{% endif %}"
       - &largest "{% if is_segmented %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ largest_topics[0].topic }} --add-config segment.bytes=1073741824,segment.ms=604800000{% endif %}"
       - &second "{% for one in (largest_topics or [])[1:2] if is_segmented %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config segment.bytes=1073741824,segment.ms=604800000{% endfor %}"
       - &third "{% for one in (largest_topics or [])[2:3] if is_segmented %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ one.topic }} --add-config segment.bytes=1073741824,segment.ms=604800000{% endfor %}"
@@ -50,8 +50,8 @@ verdicts:
       - "Find what grows: connections that are never closed, or log segments."
       - "Close leaked connections at their client, or increase segment.bytes of the largest topics."
     commands:
-      - "lsof -n -p \"$(pgrep -f kafka.Kafka)\" | awk '{print $5}' | sort | uniq -c | sort -rn"
-      - "prlimit --pid \"$(pgrep -f kafka.Kafka)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}"
+      - "{% if jmx_port %}lsof -n -p \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" | awk '{print $5}' | sort | uniq -c | sort -rn{% endif %}"
+      - "{% if jmx_port %}prlimit --pid \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" --nofile={{ advised_file_descriptors }}:{{ advised_file_descriptors }}{% endif %}"
   high:
     status: firing
     severity: warning
@@ -107,7 +107,7 @@ runbook: |
   ## Diagnosis
   1. Count the descriptors by type with lsof: sockets or log segments (three files each: log, index, time index).
   2. Thousands of sockets of one client, or sockets in CLOSE_WAIT, are a connection leak of that client.
-  3. Compare `cat /proc/sys/vm/max_map_count` with `wc -l < /proc/$(pgrep -f kafka.Kafka)/maps`.
+  3. Compare `cat /proc/sys/vm/max_map_count` with `wc -l < /proc/PID/maps`, with the PID of this broker.
   ## Mitigation
   1. Raise the limit of the running process with prlimit, and LimitNOFILE of the unit for the next start.
   2. Raise vm.max_map_count to at least two maps for each segment.
@@ -213,6 +213,7 @@ select
   j.cluster,
   coalesce(j.broker_id::text, j.endpoint) as broker_id,
   j.endpoint,
+  substring(j.endpoint from ':([0-9]+)') as jmx_port,
   j.instance_id,
   j.open_file_descriptors,
   j.max_file_descriptors,

@@ -28,12 +28,15 @@ verdicts:
       - "{% if dropped_records %}Producers of {{ apps | listed('app', 3) }} dropped {{ dropped_records }}.{% endif %}"
     impact: "These records are not written and are lost unless the application sends them again."
     actions:
-      - "{% if errors[0].error == 'MESSAGE_TOO_LARGE' %}Raise max.message.bytes of the topic, or lower max.request.size and batch.size of the producers.{% endif %}"
-      - "{% if errors[0].error == 'INVALID_TIMESTAMP' %}Correct the producer's clock, or raise message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic.{% endif %}"
+      - "{% if errors[0].error == 'MESSAGE_TOO_LARGE' %}Raise max.message.bytes of the topic, here to 2 MiB, twice the default, or lower max.request.size and batch.size of the producers.{% endif %}"
+      - "{% if errors[0].error == 'INVALID_TIMESTAMP' %}Correct the producer's clock, or accept timestamps of up to one day ahead (message.timestamp.after.max.ms).{% endif %}"
       - "{% if errors[0].error == 'INVALID_RECORD' %}Send records with a key to compacted topics, and check the record timestamps.{% endif %}"
       - "Check the producers' logs for the error: a retry does not resolve it."
     commands: &commands
       - "{% if topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type topics --entity-name {{ topics[0].topic }}{% endif %}"
+      - "{% if topics and errors and errors[0].error == 'MESSAGE_TOO_LARGE' %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ topics[0].topic }} --add-config max.message.bytes=2097152{% endif %}"
+      - "{% if errors and errors[0].error == 'INVALID_TIMESTAMP' and topics %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --alter --entity-type topics --entity-name {{ topics[0].topic }} --add-config message.timestamp.after.max.ms=86400000{% endif %}"
+      - "{% if errors and errors[0].error.value.startswith('NOT_ENOUGH_REPLICAS') %}kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions{% endif %}"
   retriable_errors:
     status: firing
     severity: warning

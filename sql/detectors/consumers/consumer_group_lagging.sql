@@ -54,7 +54,7 @@ verdicts:
       - "{% if commits_alone and not client_id %}The consumer is the Flink or Samza job that commits without members.{% endif %}"
       - "If processing takes longer than max.poll.interval.ms, lower max.poll.records, or skip the record."
     commands: &print_record
-      - "kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1"
+      - "{% if committed_offset.value is not none %}kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1{% endif %}"
   stuck:
     status: firing
     severity: warning

@@ -48,8 +48,8 @@ verdicts:
         {% if fastest_growing_part == 'native memory' %}Close RocksDB iterators, and limit malloc arenas
         (MALLOC_ARENA_MAX=2) or use jemalloc. Kafka Streams before 2.3 leaks bloom filters.{% endif %}
     commands: &commands
-      - "jcmd $(pgrep -f '{{ app }}' | head -n 1) VM.native_memory summary"
-      - "jcmd $(pgrep -f '{{ app }}' | head -n 1) GC.class_histogram | head -n 30"
+      - "for pid in $(pgrep -f -- {{ 'java.*' ~ app.value }}); do jcmd \"$pid\" VM.native_memory summary; done"
+      - "for pid in $(pgrep -f -- {{ 'java.*' ~ app.value }}); do jcmd \"$pid\" GC.class_histogram | head -n 30; done"
   heap_growth:
     status: firing
     severity: warning

@@ -59,9 +59,7 @@ verdicts:
         {{ heap_to_set_bytes }} leaves too little memory for RocksDB.{% endif %}
       - "{% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes %}Otherwise provide {{ memory_needed_bytes }} of memory.{% endif %}"
     commands: &smaller_heap
-      - >-
-        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and heap_to_set_bytes < heap_max_bytes
-        %}-Xmx{{ (heap_to_set_bytes.value / 1048576) | int }}m{% endif %}
+      - "{% if jmx_port %}jcmd \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" VM.flags{% endif %}"
   over_budget:
     status: firing
     severity: critical
@@ -153,10 +151,7 @@ verdicts:
         {% if heap_live_known_hours >= 24 and heap_wanted_bytes > heap_max_bytes and not heap_wanted_bytes <= heap_room_bytes
         %}If these objects are needed, add memory first: a heap of {{ heap_wanted_bytes }} does not fit.{% endif %}
     commands: &heap_commands
-      - "{% if jmx_port %}jcmd $(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen) GC.class_histogram | head -n 40{% endif %}"
-      - >-
-        {% if heap_live_known_hours >= 24 and heap_max_bytes < heap_wanted_bytes <= heap_room_bytes
-        %}-Xmx{{ (heap_wanted_bytes.value / 1048576) | int }}m{% endif %}
+      - "{% if jmx_port %}jcmd \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" GC.class_histogram | head -n 40{% endif %}"
   gc_overhead:
     status: firing
     severity: warning

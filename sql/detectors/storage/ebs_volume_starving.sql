@@ -62,9 +62,11 @@ verdicts:
       - &history >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}The volume was throttled for {{ minutes_throttled_in_14_days }} in the last 14 days.{% endif %}
       - &replay >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_unknown_in_14_days %}With the advised change it would {{
-        'have been throttled for ' ~ minutes_throttled_in_14_days_if_changed if minutes_throttled_in_14_days_if_changed
-        else 'not have been throttled' }}.{% endif %}
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the advised change it would
+        have been throttled for {{ minutes_throttled_in_14_days_if_changed }}.{% endif %}
+      - &replay_none >-
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the advised change it
+        would not have been throttled.{% endif %}
       - &replay_at_least >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and minutes_throttled_in_14_days_if_changed
         %}With the advised change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
@@ -234,6 +236,7 @@ verdicts:
         {{ baseline_bytes_per_second }}.
       - *history
       - *replay
+      - *replay_none
       - *replay_at_least
       - *replay_unknown
       - *price

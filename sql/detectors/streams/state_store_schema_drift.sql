@@ -48,8 +48,9 @@ verdicts:
       - "Prevent it: test each release against the changelog of the previous one."
     commands: &commands
       - >
-        kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ topic }} --partition
-        {{ new_partition }} --offset {{ new_offset }} --max-messages 1 --property print.key=true
+        {% if new_offset.value is not none %}kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic
+        {{ topic }} --partition {{ new_partition }} --offset {{ new_offset }} --max-messages 1
+        --property print.key=true{% endif %}
   breaks_rollback:
     status: firing
     severity: warning

@@ -11,12 +11,16 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import adbc_driver_postgresql.dbapi as adbc
 import psutil
+import psycopg
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.embedded import _let_go, server_url, stop_server
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.warehouse import embedded_url, engine
+from streamwarden.base.warehouse import AIRFLOW_DATABASE, embedded_url, engine, with_session_options
+
+from tests.conftest import TEST_SERVER
 
 
 def _refusal(folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
@@ -32,6 +36,28 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path, capfd: pyte
     message = _refusal(tmp_path / "file" / "postgres", capfd)
     assert message.startswith("warehouse.data_folder: the embedded PostgreSQL cannot start in ")
     assert "file/postgres: Not a directory. Fix this, or set another folder" in message
+
+
+def test_our_sessions_cannot_stay_idle_in_a_transaction(warehouse: sa.Engine) -> None:
+    """Sessions by SQLAlchemy and by ADBC, and those of Airflow by any driver."""
+    query = "select current_setting('idle_in_transaction_session_timeout'), current_setting('timezone')"
+    url = warehouse.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    with warehouse.connect() as connection:
+        assert tuple(connection.execute(sa.text(query)).one()) == ("10min", "UTC")
+    url += "&" if "?" in url else "?"
+    for more in ("application_name=x", "options=-c%20timezone%3DUTC"):
+        with adbc.connect(with_session_options(url + more)) as by_adbc, by_adbc.cursor() as cursor:
+            cursor.execute(query)
+            assert cursor.fetchone() == ("10min", "UTC")
+    by_libpq = with_session_options(f"{url}options=-c%20idle_in_transaction_session_timeout%3D3min")
+    with psycopg.connect(by_libpq) as other:
+        assert other.execute(query).fetchone() == ("3min", "UTC"), "what a user has set takes precedence"
+
+
+def test_sessions_of_airflow_cannot_stay_idle_in_a_transaction() -> None:
+    url = embedded_url(TEST_SERVER, AIRFLOW_DATABASE)
+    with psycopg.connect(url) as connection:
+        assert connection.execute("show idle_in_transaction_session_timeout").fetchone() == ("10min",)
 
 
 def _refusal_to_nobody(folder: Path) -> str:

@@ -109,7 +109,7 @@ def test_a_valid_config_prints_what_it_watches(tmp_path: Path) -> None:
     file.write_text("kafka: [{name: a, bootstrap_servers: 'b:9092'}]\n")
     done = streamwarden("config", "check", str(file))
     assert done.returncode == 0
-    assert "1 Kafka clusters" in done.stdout
+    assert "1 Kafka cluster," in done.stdout
     assert "warning" not in done.stdout
 
 

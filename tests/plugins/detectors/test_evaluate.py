@@ -1,6 +1,7 @@
 """Evaluating an hour: stored evaluations, reruns, blocked and failed detectors."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,45 @@ def test_a_stored_finding_is_readable_in_the_view_findings_now(warehouse: sa.Eng
         row = connection.execute(sa.text("select * from public.findings_now")).one()
     assert (row.reason, row.severity, row.message) == ("bad", "warning", "7.0 KiB of c/a <b> on kafka-1:9092.")
     assert (row.actions, row.commands) == (["Fix it."], ["fix 'a <b>' 7168"])
+
+
+@pytest.mark.parametrize(
+    ("servers", "listed", "shown"),
+    [
+        ("dead:9092,up-1:9092, up-2:9092", {1: "up-1", 2: "up-2"}, "up-1:9092,up-2:9092"),
+        ("DEAD:9092,up-1:9092", {1: "up-1"}, "up-1:9092"),
+        ("dead:9092", {1: "up-1"}, "dead:9092"),  # nothing else is known
+        ("dead:9092,dead:9093,bootstrap:9092", {1: "dead"}, "dead:9092,dead:9093,bootstrap:9092"),  # one of two there
+        ("up-1:9092,dead:9092", {1: "up-1", 3: "dead"}, "up-1:9092,dead:9092"),
+    ],
+)
+def test_commands_do_not_begin_with_a_dead_broker(
+    warehouse: sa.Engine, tmp_path: Path, servers: str, listed: dict[int, str], shown: str
+) -> None:
+    loaded(warehouse)
+    with warehouse.begin() as connection:
+        for broker_id in (1, 2, 3):
+            known = {"cluster": "c", "broker_id": broker_id, "replicas": 1}
+            before = {"hour": HOUR - timedelta(hours=2), "host": {3: "dead"}.get(broker_id, f"up-{broker_id}")}
+            insert_row(connection, "inventory.broker_hourly", known | before | {"is_listed": True})
+            now = {"hour": HOUR, "host": listed.get(broker_id), "is_listed": broker_id in listed}
+            insert_row(connection, "inventory.broker_hourly", known | now)
+            elsewhere = {"cluster": "d", "hour": HOUR, "host": None, "is_listed": False}
+            insert_row(connection, "inventory.broker_hourly", known | elsewhere)
+    config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": servers}]})
+    with warehouse.connect() as connection:
+        (found,) = findings(connection, detector(tmp_path, ROW.format(reason="bad")), HOUR, config, {})
+    assert found.message == f"7.0 KiB of c/a <b> on {shown}."
+
+
+def test_each_line_of_a_template_is_one_command(warehouse: sa.Engine, tmp_path: Path) -> None:
+    loaded(warehouse)
+    loop = "{% for one in topics or [] %}fix  {{ one }}\\n{% endfor %}"
+    one = detector(tmp_path, ROW.format(reason="bad") + ", jsonb_build_array('a', E'b\\n;c') as topics")
+    verdict = replace(one.verdicts["bad"], commands=(loop.replace("\\n", "\n"), "{% if not topics %}x{% endif %}"))
+    with warehouse.connect() as connection:
+        (found,) = findings(connection, replace(one, verdicts={**one.verdicts, "bad": verdict}), HOUR, Config(), {})
+    assert found.commands == ("fix a", "fix 'b ;c'")
 
 
 def test_a_resource_has_the_owner_of_the_first_matching_pattern(warehouse: sa.Engine, tmp_path: Path) -> None:

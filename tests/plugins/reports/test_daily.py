@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import email
 import email.policy
+import json
 import os
 import re
+import shutil
 import smtplib
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, timedelta
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from streamwarden.base.config import Config, Reports, Tickets
 from streamwarden.base.config.model import Route
 from streamwarden.base.config.trackers import Console, Mail
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.detectors import load_detectors
 from streamwarden.rendering.readable import clean
 from streamwarden.reports import daily, mail, mail_owner, mail_report, owners_of, render_daily, write_report
 from streamwarden.tickets import reconcile
@@ -111,13 +115,79 @@ def test_a_healthy_day_names_the_next_step(warehouse: sa.Engine) -> None:
     assert "No open findings." in report.html and "streamwarden detectors list" in report.html
 
 
+def test_the_report_of_a_day_that_has_not_begun_is_refused(warehouse: sa.Engine) -> None:
+    with pytest.raises(StreamwardenError, match=r"^2026-01-06: is in the future; the newest report is that of 2026-01"):
+        render_daily(warehouse, Config(), DAY + timedelta(days=1), now=hour(3))
+    assert render_daily(warehouse, Config(), DAY, now=hour(-10)).subject.endswith("no hour was evaluated")
+
+
+@pytest.mark.slow
+def test_twelve_findings_fit_on_three_screens(warehouse: sa.Engine, scenario: DeliveryScenario) -> None:
+    program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
+    if program is None:
+        pytest.skip("no Chromium here")
+    from playwright.sync_api import sync_playwright
+
+    fields: dict[str, Any] = {
+        "metrics": {f"measured_{n}_bytes": n * 2**30 for n in range(12)}, "actions": ("Do this at once. " * 6,) * 4,
+        "key_metrics": tuple(f"measured_{n}_bytes" for n in range(12)), "message": "The limit is reached. " * 6,
+    }  # fmt: skip
+    scenario.evaluate(3, {f"vol-{n:017}": "firing" for n in range(11)} | {EVIL: "firing"}, **fields)
+    with warehouse.begin() as connection:
+        for number in range(30):
+            row = {"hour": hour(3), "detector": f"detector_{number}", "status": "blocked", "message": "No data. " * 9}
+            insert_row(connection, "detect.detector_run", row)
+    reconcile(warehouse, Config(), DETECTORS)
+    report = render_daily(warehouse, Config(), DAY)
+    assert report.html.count('<tr class="finding') == 12
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--headless", "--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_content(report.html)
+        assert page.evaluate("document.documentElement.scrollHeight") <= 3 * 900
+        browser.close()
+
+
+def test_the_file_has_dark_pictures_and_the_mail_does_not(
+    scenario: DeliveryScenario, inbox: _Inbox, config: Config, tmp_path: Path
+) -> None:
+    report = render_daily(scenario.engine, config, DAY)
+    file = write_report(report, Config(reports=Reports(folder=tmp_path / "out"))).read_text()
+    (dark,) = re.findall(r'media="\(prefers-color-scheme: dark\)" srcset="data:image/svg\+xml;base64,([^"]+)"', file)
+    assert b"#ffffff" not in base64.b64decode(dark) and "cid:" not in file
+    mail_report(report, config)
+    html = inbox.mails[0].get_body(("html",))
+    assert html is not None and "srcset" not in html.get_content()
+
+
+def test_a_schema_drift_is_a_table_of_text(warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario, detector = DeliveryScenario(warehouse), "state_store_schema_drift"
+    monkeypatch.setitem(DETECTORS, detector, load_detectors()[detector])
+    scenario.evaluate(0, {"orders-changelog": "firing"}, detector)
+    identity = {"cluster": "c", "topic": "orders-changelog"}
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("update detect.evaluation set identity = :i"), {"i": json.dumps(identity)})
+        for number in range(9):
+            row = identity | {"hour": hour(0), "path": f"total{number}", "change": "type_changed", "old_type": "INT",
+                              "new_type": "<b>TEXT</b>"}  # fmt: skip
+            insert_row(connection, "metrics.state_store_change_hourly", row)
+    reconcile(warehouse, Config(), DETECTORS)
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("update tickets.ticket set identity = :i"), {"i": json.dumps(identity)})
+    report = render_daily(warehouse, Config(), DAY)
+    assert report.images == {} and "<b>" not in report.html
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", report.html))
+    assert "Path Change Before After total0 type changed INT &lt;b&gt;TEXT&lt;/b&gt; total1" in text
+    assert "total4" in text and "total5" not in text
+
+
 def test_a_storm_is_one_entry(warehouse: sa.Engine) -> None:
     scenario = DeliveryScenario(warehouse)
     scenario.evaluate(0, {f"v{n}": "firing" for n in range(200)})
     reconcile(warehouse, Config(), DETECTORS)
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject.endswith("200 open (200 critical), 200 new, 0 closed")
-    assert report.html.count('<section class="finding') == 21
+    assert report.html.count('<tr class="finding') == 21
     assert "180 of its findings are still open" in report.html
 
 
@@ -298,6 +368,34 @@ def test_the_report_of_an_owner_has_only_their_findings(owned: DeliveryScenario)
     assert report.subject == "Streamwarden 2026-01-05 for storage: 2 open (2 critical), 2 new, 0 closed"
     assert "title: v1" in report.text and "title: v2" in report.text and "g1" not in report.text
     assert "fleet in figures" not in report.html and "By owner" not in report.html and "g2" not in report.html
+
+
+def test_the_report_of_an_owner_counts_only_their_resources_detectors_and_sources(owned: DeliveryScenario) -> None:
+    owned.evaluate(0, {"v1": "firing", "v2": "ok", "v3": "ok", "v4": "unknown"}, owner="storage")
+    with owned.engine.begin() as connection:
+        counts = "update detect.detector_run set ok = 40, unknown = 30"
+        connection.execute(sa.text(counts))
+        connection.execute(sa.text("update detect.evaluation set resource = 'other:demo/' || resource_name"))
+        for source, name in (
+            ("kafka_log_dirs", "demo broker 1 log dirs"), ("kafka_log_dirs", "west broker 1 log dirs"),
+            ("jolokia", "broker of demo at b1:9999"), ("jolokia", "broker of west at b2:9999"),
+            ("cloudwatch", "123/eu-west-1 volumes"),
+        ):  # fmt: skip
+            row = {"hour": hour(0), "source": source, "resource_name": name, "status": "missing", "message": name}
+            insert_row(connection, "detect.coverage", row | {"app": "a"})
+    owned.evaluate(1, {}, "app_memory_heavy", detector_run="blocked")
+    owned.evaluate(1, {}, "ebs_volume_starving", detector_run="blocked")
+    report = render_daily(owned.engine, Config(), DAY, owner="storage")
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", report.html))
+    assert "2 healthy 1 not evaluated" in text
+    assert "demo broker 1" in text and "broker of demo" in text and "app_memory_heavy" not in text
+    assert "west broker" not in text and "of west" not in text and "123/eu-west-1" not in text
+    assert "Volume 1 hour" in text
+    of_fleet = render_daily(owned.engine, Config(), DAY).text
+    assert "west broker 1" in of_fleet and "123/eu-west-1" in of_fleet and "app_memory_heavy" in of_fleet
+    assert "0 healthy 0 not evaluated" in re.sub(
+        r"\s+", " ", re.sub(r"<[^>]+>", " ", render_daily(owned.engine, Config(), DAY, owner="nobody").html)
+    )
 
 
 def test_an_effect_in_the_ticket_of_another_owner_is_in_its_own_report(owned: DeliveryScenario) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config, Reports
+from streamwarden.base.errors import StreamwardenError
+from streamwarden.charts.draw import load_plot
 from streamwarden.reports import monday_of, render_weekly, weekly, write_report
 from streamwarden.tickets import reconcile
 
@@ -148,6 +150,59 @@ def test_a_week_without_evaluations_says_so(warehouse: sa.Engine) -> None:
     text = _words(report.html)
     assert "was evaluated" in text and "No volumes and no logs found." in text
     assert "the week before" not in text and "No findings: no hour was evaluated." in text
+
+
+def test_durations_of_tickets_have_the_precision_of_hours(warehouse: sa.Engine) -> None:
+    scenario = DeliveryScenario(warehouse)
+    scenario.evaluate(0, {"a": "firing", "b": "firing"})
+    reconcile(warehouse, Config(), DETECTORS)
+    with warehouse.begin() as connection:
+        closed = "update tickets.ticket set state = 'closed', closed_hour = opened_hour where resource_name = 'a'"
+        connection.execute(sa.text(closed))
+    for now, opened in ((hour(0), "under 1 h"), (hour(1), "1 h"), (hour(2), "2 h")):
+        report = render_weekly(warehouse, Config(), MONDAY, now=now)
+        text = _words(report.html)
+        assert "Median time to close ebs_volume_starving 2 1 1 under 1 h" in text
+        assert f"2026-01-05 10:00 UTC ({opened}) unassigned" in text and f"10:00 UTC ({opened}):" in report.text
+        assert "0.0000" not in report.html and "(0 s)" not in report.html
+
+
+def test_the_week_that_has_not_begun_is_refused(warehouse: sa.Engine) -> None:
+    with pytest.raises(StreamwardenError, match=r"^2026-01-12: is in the future; the newest report is that of 2026-01"):
+        render_weekly(warehouse, Config(), MONDAY + timedelta(days=7), now=hour(3))
+
+
+@pytest.mark.parametrize("statuses", [{"a": "ok"}, {"a": "firing"}])
+def test_no_plot_without_a_line_to_draw(warehouse: sa.Engine, statuses: dict[str, str]) -> None:
+    """Nothing has ever been open, or only one day is known."""
+    scenario = DeliveryScenario(warehouse)
+    scenario.evaluate(0, statuses)
+    if statuses["a"] == "ok":
+        scenario.evaluate(-WEEK, statuses)
+    reconcile(warehouse, Config(), DETECTORS)
+    report = render_weekly(warehouse, Config(), MONDAY, now=hour(3))
+    assert report.images == report.dark_images == {} and "<img" not in report.html
+
+
+def test_days_before_the_first_evaluation_are_unknown(scenario: DeliveryScenario) -> None:
+    folder = weekly.SQL / "reports" / "charts"
+    _, sql = load_plot(folder / "open_tickets.sql")
+    rows = scenario.rows(sql, hour=hour(3))
+    known = [row["at"] for row in rows if row["value"] is not None and row["series"] == "critical"]
+    assert min(known) == hour(3) - timedelta(days=7) and len(known) == 8 and len(rows) == 2 * 28
+
+
+def test_a_volume_that_is_advised_to_become_cheaper_could_save_money(warehouse: sa.Engine) -> None:
+    scenario = DeliveryScenario(warehouse)
+    with warehouse.begin() as connection:
+        insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
+        insert_row(connection, "inventory.volume_hourly", {"hour": hour(0), "volume_id": "v1"})
+    prices = {"price_usd_per_month": 150.0, "advised_price_usd_per_month": 30.0}
+    scenario.evaluate(0, {"v1": "firing"}, metrics=prices)
+    assert "could be saved Volume 1 finding $120" in _words(render_weekly(warehouse, Config(), MONDAY).html)
+    for dearer in (prices | {"advised_price_usd_per_month": 300.0}, {"price_usd_per_month": 150.0}):
+        scenario.evaluate(0, {"v1": "firing"}, metrics=dearer)
+        assert "could be saved" not in _words(render_weekly(warehouse, Config(), MONDAY).html)
 
 
 def test_a_healthy_week(warehouse: sa.Engine) -> None:

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.store import migrate as module
+from streamwarden.store.dependents import attached
 from streamwarden.store.migrate import SQL, comments, migrate, require_migrated
 
 
@@ -110,6 +111,47 @@ def test_rows_and_grants_of_an_older_warehouse_are_kept(empty_warehouse: sa.Engi
         assert ask(f"select has_column_privilege('{role}', 'detect.coverage', 'hour', 'select')") is True
         assert ask(f"select has_table_privilege('{role}', 'detect.coverage', 'select')") is False
         connection.exec_driver_sql(f"drop owned by {role}; drop role {role}")
+
+
+MINE = """
+    create function public.mine() returns trigger language plpgsql as $$ begin return new; end $$;
+    create index "My index" on detect.detector (owner);
+    create trigger mine before insert on detect.detector for each row execute function public.mine();
+    create statistics public.mine on title, owner from detect.detector;
+    alter table detect.detector add constraint mine check (title <> '')"""
+REPLACES = """
+create table detect.new_detector (like detect.detector including all);
+drop table detect.detector;
+alter table detect.new_detector rename to detector;
+"""
+
+
+@pytest.fixture
+def with_mine(empty_warehouse: sa.Engine) -> sa.Engine:
+    """A migrated warehouse to whose tables a user has attached an index, a trigger, statistics, and a constraint."""
+    migrate(empty_warehouse)
+    with empty_warehouse.begin() as connection:
+        connection.exec_driver_sql(MINE)
+    return empty_warehouse
+
+
+def test_what_users_attached_to_our_tables_is_kept(with_mine: sa.Engine, release: Path) -> None:
+    with with_mine.connect() as connection:
+        before = attached(connection)
+    (release / "migrations" / "9001_replaces.sql").write_text(REPLACES.replace("including all", "including defaults"))
+    migrate(with_mine)
+    with with_mine.connect() as connection:
+        assert attached(connection) == before
+    assert {name.rpartition(" ")[2].strip('"') for name in before} >= {"index", "mine", "public.mine"}
+
+
+def test_what_cannot_be_kept_is_named_and_nothing_is_changed(with_mine: sa.Engine, release: Path) -> None:
+    text = "alter table detect.detector drop column owner;"
+    (release / "migrations" / "9001_drops.sql").write_text(text)
+    message = r'nothing was changed: sql/migrations/9001_drops\.sql would drop index detect\."My index", and'
+    with pytest.raises(StreamwardenError, match=message):
+        migrate(with_mine)
+    assert "owner" in {column["name"] for column in sa.inspect(with_mine).get_columns("detector", schema="detect")}
 
 
 def test_a_warehouse_from_before_the_first_release_is_a_one_line_error(empty_warehouse: sa.Engine) -> None:

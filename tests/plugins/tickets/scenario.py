@@ -49,7 +49,7 @@ DETECTORS = {
 }
 APP_OF = {
     "consumer_rogue": "ebs_volumes", "ebs_volume_starving": "ebs_volumes", "app_memory_heavy": "jvm_apps",
-    "consumer_group_lagging": "consumer_groups",
+    "consumer_group_lagging": "consumer_groups", "state_store_schema_drift": "state_stores",
 }  # fmt: skip
 
 

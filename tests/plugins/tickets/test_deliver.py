@@ -79,6 +79,35 @@ def test_a_new_warehouse_adopts_the_open_issues_of_the_tracker(
     assert (len(sink.issue_drafts), scenario.tickets()[0]["external_key"]) == (1, "0")
 
 
+def test_no_transaction_is_open_while_a_tracker_responds(
+    scenario: DeliveryScenario, sink: MemorySink, config: Config
+) -> None:
+    scenario.evaluate(0, {"v1": "firing"})
+    plan(scenario, config)
+    states = []
+
+    def find(fingerprint: str) -> None:
+        query = "select state from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        states.extend(row["state"] for row in scenario.rows(query))
+
+    sink.find = find  # type: ignore[method-assign]
+    deliver(scenario.engine, sink, config)
+    assert states and "idle in transaction" not in states
+
+
+def test_a_change_right_after_a_start_is_marked(scenario: DeliveryScenario, sink: MemorySink, config: Config) -> None:
+    now, sink.settles = hour(9), timedelta(minutes=10)
+    for number, status in enumerate(("firing", "ok", "ok", "firing", "ok", "ok")):
+        scenario.evaluate(number, {"v1": status})
+        plan(scenario, config)
+        if number in (3, 4):  # the tracker is away
+            continue
+        now += timedelta(hours=1)
+        deliver(scenario.engine, sink, config, clock=lambda at=now: at)  # type: ignore[misc]
+    found = [(update.action, update.is_start_new) for update in sink.updates]
+    assert found == [("close", False), ("reopen", False), ("close", True)]
+
+
 def test_one_refused_ticket_does_not_stop_the_others(scenario: DeliveryScenario, config: Config) -> None:
     class RefusingSink(MemorySink):
         def create(self, issue_draft):  # type: ignore[no-untyped-def]

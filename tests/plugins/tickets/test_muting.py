@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -31,6 +33,29 @@ def command(warehouse_url: str, tmp_path: Path) -> Any:
 def output_of(done: subprocess.CompletedProcess[str]) -> str:
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
+
+
+def test_a_list_in_a_pipe_is_not_cut(
+    scenario: DeliveryScenario, config: Config, warehouse_url: str, tmp_path: Path
+) -> None:
+    scenario.evaluate(0, {f"volume {'of a long name ' * 9}": "firing"})
+    reconcile(scenario.engine, config, DETECTORS)
+    address = f"https://tracker.example/{'browse/' * 20}OPS-123456"
+    with scenario.engine.begin() as connection:
+        connection.exec_driver_sql(f"update tickets.issue set external_key = 'x', external_url = '{address}'")
+    (tmp_path / "s.yaml").write_text("")
+    own = {CONFIG_ENV: str(tmp_path / "s.yaml"), "STREAMWARDEN_WAREHOUSE_URL": warehouse_url}
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | own
+
+    def listed(**more: str) -> list[str]:
+        program = [Path(sys.executable).with_name("streamwarden"), "tickets", "list"]
+        done = subprocess.run(program, env=environment | more, capture_output=True, text=True, timeout=120)
+        return output_of(done).splitlines()
+
+    header, line = listed()
+    assert header.split() == ["finding", "severity", "since", "state", "title", "tracker"]
+    assert line.endswith(address) and "of a long name " * 8 in line
+    assert max(map(len, listed(COLUMNS="80"))) <= 80
 
 
 def test_mute_and_unmute_by_the_command_line(scenario: DeliveryScenario, config: Config, command: Any) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from streamwarden.base.config import Config
 from streamwarden.tickets import Response, ResponseError, deliver, listen, reconcile, respond
-from streamwarden.tickets.responses import COMMAND_LINE, MAX_CHARACTERS, PAGE
+from streamwarden.tickets.responses import COMMAND_LINE, MAX_CHARACTERS, MAX_SNOOZE, PAGE
+from streamwarden.tickets.sinks.contract import Issue
 
 from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, MemorySink, fingerprint_of, hour, respond_to
 from tests.plugins.tickets.test_muting import command, output_of  # noqa: F401  a fixture
@@ -130,6 +131,14 @@ def test_a_snooze_removed_in_the_tracker_ends(
     assert (filed.tickets()[0]["muted"], filed.tickets()[0]["acknowledged_by"]) == (None, "a person in console")
 
 
+def test_a_snooze_of_centuries_in_the_tracker_is_one_of_a_year(filed: DeliveryScenario, sink: MemorySink) -> None:
+    sink.look = lambda key, _: Issue(key, None, "snoozed", datetime(9999, 12, 31, tzinfo=UTC))  # type: ignore[method-assign]
+    assert listen(filed.engine, sink, hour(1)) == 2
+    assert {ticket["muted_until"] for ticket in filed.tickets() if not ticket["summary_ticket_id"]} == {
+        hour(1) + MAX_SNOOZE
+    }
+
+
 def test_a_response_elsewhere_while_the_tracker_is_read_wins_and_nothing_fails(
     filed: DeliveryScenario, sink: MemorySink, answer_on_page: Responder
 ) -> None:
@@ -161,6 +170,9 @@ def test_split_and_link_on_the_page(filed: DeliveryScenario, sink: MemorySink, a
         (V1, ("comment", "x" * (MAX_CHARACTERS + 1)), "2,001 characters; the limit is 2,000"),
         (V1, ("snooze", "Known."), "cannot apply snooze without an end"),
         (V1, ("snooze", "Known.", hour(1)), "is in the past"),
+        (V1, ("snooze", "Known.", hour(1 + 24 * 366 + 1)), "the limit is 366 days, 2027-01-06 11:00 UTC. To keep"),
+        (V1, ("comment", "a\0b"), "the text has a NUL character"),
+        (V1, ("comment", "a\udc80b"), "characters that are not valid Unicode"),
         (V1, ("unmute",), "v1: cannot apply unmute: the ticket is not muted"),
         (fingerprint_of("v2"), ("split", "Else."), "v2: cannot split: the finding is alone"),
         (V1, ("link", "Same.", None, "0" * 64), "000000000000: no ticket has this fingerprint"),

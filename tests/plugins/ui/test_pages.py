@@ -51,6 +51,16 @@ def test_a_browser_without_a_session_is_redirected_to_the_login(
     assert answer.content == b""
 
 
+@pytest.mark.parametrize("name", ["Host", "X-Forwarded-Host"])
+def test_the_host_header_never_enters_the_next_page_of_the_login(
+    airflow: Airflow, findings: dict[str, str], name: str
+) -> None:
+    headers = {"Accept": "text/html", name: "login.evil.example"}
+    answer = httpx.get(f"{airflow.url}/streamwarden/findings?q=a%26b", headers=headers)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/auth/login?next=%2Fstreamwarden%2Ffindings%3Fq%3Da%2526b"
+
+
 def test_the_login_returns_to_the_requested_page(chromium: Any, airflow: Airflow, findings: dict[str, str]) -> None:
     with chromium.new_context(base_url=airflow.url) as context:
         page = context.new_page()
@@ -65,6 +75,29 @@ def test_pages_carry_strict_headers(airflow: Airflow, findings: dict[str, str]) 
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
+
+
+INVALID = ("%00", "a%00b", "%00%00")
+
+
+@pytest.mark.parametrize("text", INVALID)
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(f"/findings?{name}={{}}" for name in ("q", "after", "severity", "detector", "other")),
+        *(f"/findings/{'0' * 64}?{name}={{}}" for name in ("hour", "stored")),
+        f"/incidents/{'0' * 64}?stored={{}}", "/coverage?hour={}", "/findings?q=a&q={}", "/findings?{}=a",
+        "/findings/{}", "/detectors/{}", "/static/{}", "/nothing/{}",
+    ],
+)  # fmt: skip
+def test_invalid_text_in_an_address_is_an_error_of_the_address(
+    airflow: Airflow, findings: dict[str, str], address: str, text: str
+) -> None:
+    path = f"{airflow.url}/streamwarden{address.format(text)}"
+    answer = httpx.get(path, headers=_bearer(airflow) | {"Accept": "text/html"})
+    assert answer.status_code == 422, answer.text
+    assert "The address is invalid" in answer.text and "NUL character" in answer.text
+    assert "PostgreSQL" not in answer.text and "warehouse" not in answer.text.lower()
 
 
 def test_the_overview(page: Any, findings: dict[str, str]) -> None:
@@ -188,6 +221,25 @@ def test_unknown_resources_and_hours_are_one_line_errors(page: Any, findings: di
         answer = page.goto(f"/streamwarden{path}")
         assert answer.status == 404
         assert page.get_by_role("alert").inner_text() == line
+
+
+def test_the_schema_of_a_newer_release_is_named(
+    airflow: Airflow, findings: dict[str, str], module_warehouse: sa.Engine
+) -> None:
+    newer = "insert into public.schema_migration (name, checksum) values ('migrations/9999_newer.sql', 'x')"
+    with module_warehouse.begin() as connection:
+        connection.exec_driver_sql("alter table tickets.ticket rename column title to heading")
+        connection.exec_driver_sql(newer)
+    try:
+        headers = _bearer(airflow) | {"Accept": "text/html"}
+        answer = httpx.get(f"{airflow.url}/streamwarden/findings/{findings['billing']}", headers=headers)
+    finally:
+        with module_warehouse.begin() as connection:
+            connection.exec_driver_sql("alter table tickets.ticket rename column heading to title")
+            connection.exec_driver_sql("delete from public.schema_migration where checksum = 'x'")
+    assert answer.status_code == 503
+    assert "The warehouse is of another release" in answer.text and "does not exist" not in answer.text
+    assert "migrated by a newer release: this release does not have sql/migrations/9999_newer.sql" in answer.text
 
 
 # Must be the last test: it closes the warehouse.

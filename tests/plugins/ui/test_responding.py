@@ -80,10 +80,24 @@ def test_users_who_may_edit_dags_may_respond(airflow: Airflow, filed: DeliverySc
     before = responses(filed)
     for user in ("editor", "admin"):
         done = Visitor(airflow, user).respond()
-        assert (done.status_code, done.headers["location"]) == (
-            303, f"/streamwarden/findings/{BILLING}?stored=comment#responses",
-        )  # fmt: skip
+        address = done.headers["location"]
+        assert done.status_code == 303
+        assert address.startswith(f"/streamwarden/findings/{BILLING}?stored=") and address.endswith("#responses")
     assert responses(filed) == [*before, ("comment", "editor"), ("comment", "admin")]
+
+
+def test_only_a_response_leads_to_a_page_that_claims_one(airflow: Airflow, filed: DeliveryScenario) -> None:
+    editor, other = Visitor(airflow, "editor"), Visitor(airflow, "admin")
+    path = editor.respond().headers["location"].removeprefix("/streamwarden").removesuffix("#responses")
+    claim = "<strong>Stored: comment.</strong>"
+    assert claim in editor.client.get(path).text
+    assert claim not in other.client.get(path).text
+    for forged in (path.replace(BILLING, AUDIT), path[:-1] + ("A" if path[-1] != "A" else "B")):
+        assert "Stored:" not in editor.client.get(forged).raise_for_status().text
+    for verb in ("comment", "snooze", "wont_fix", "close", "x" * 400, ""):
+        for place in ("findings", "incidents"):
+            page = editor.client.get(f"/{place}/{BILLING}", params={"stored": verb})
+            assert "Stored:" not in page.raise_for_status().text
 
 
 def test_viewers_see_no_form_and_are_refused(airflow: Airflow, filed: DeliveryScenario) -> None:
@@ -129,13 +143,25 @@ def test_a_form_token_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     from streamwarden.ui import forms
 
     vera: Any = SimpleNamespace(get_id=lambda: "vera")
-    token, now = forms._signer().dumps("vera"), int(time.time())
+    token, now = forms._signer("forms").dumps("vera"), int(time.time())
     forms.require_own(token, vera)
     lasting = int(forms.LASTING.total_seconds())
     for seconds, is_expired in ((lasting - 5, False), (lasting + 5, True)):
         monkeypatch.setattr(TimestampSigner, "get_timestamp", lambda _, at=now + seconds: at)
         with pytest.raises(forms.ForgedError) if is_expired else nullcontext():
             forms.require_own(token, vera)
+
+
+def test_text_of_a_form_in_an_odd_charset_is_refused(airflow: Airflow, filed: DeliveryScenario) -> None:
+    before, editor = responses(filed), Visitor(airflow, "editor")
+    fields = {"fingerprint": BILLING, "verb": "comment", "token": editor.token(), "words": "\\ud800"}
+    parts = "".join(
+        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in fields.items()
+    )
+    kind = {"Content-Type": "multipart/form-data; boundary=b; charset=unicode_escape"}
+    refused = editor.client.post("/responses", content=f"{parts}--b--\r\n", headers=kind)
+    assert refused.status_code == 422 and "words: The text has a NUL character" in refused.text
+    assert responses(filed) == before
 
 
 def test_the_session_cookie_is_not_sent_by_other_sites(editor_page: Any) -> None:
@@ -148,6 +174,13 @@ def test_the_session_cookie_is_not_sent_by_other_sites(editor_page: Any) -> None
     [
         ("false_positive", {"words": " "}, "cannot apply false positive without a text"),
         ("snooze", {"until": "2020-01-01T00:00"}, "is in the past"),
+        ("snooze", {"until": "9999-12-31T23:59"}, "the limit is 366 days"),
+        ("snooze", {"until": "9999-12-31T23:59-14:00"}, "the limit is 366 days"),
+        ("snooze", {"until": "0001-01-01T00:00+14:00"}, "is in the past"),
+        ("comment", {"words": "a\0b"}, "words: The text has a NUL character"),
+        ("comment", {"fingerprint": "a\0b"}, "fingerprint: The text has a NUL character"),
+        ("link", {"other": "a\0b"}, "other: The text has a NUL character"),
+        ("comment", {"more": "a\0b"}, "more: The text has a NUL character"),
         ("snooze", {"until": "soon"}, "until: Input should be a valid datetime"),
         ("dance", {}, "verb: Input should be"),
         ("comment", {"fingerprint": "0" * 64}, "no such finding"),

@@ -21,6 +21,7 @@ from spark_apps.sources.kafka_second_client import CannotAsk, second_client
 from streamwarden.base.config import KafkaCluster, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.probe.result import Answer, Question, sentence
+from streamwarden.rendering.readable import counted
 
 NONEXISTENT = "streamwarden-asks-what-it-may-describe"
 NOT_AUTHORIZED = "not authorized"
@@ -57,7 +58,9 @@ def _ask(cluster: KafkaCluster) -> Iterator[Answer]:
         yield Answer(source, "Metadata", problem=problem, action=action)
         return
     topics = sorted(name for name, topic in metadata.topics.items() if topic.error is None)
-    yield Answer(source, "Metadata", answer=f"{len(metadata.brokers)} brokers, {len(topics)} topics")
+    yield Answer(
+        source, "Metadata", answer=f"{counted(len(metadata.brokers), 'broker')}, {counted(len(topics), 'topic')}"
+    )
     admin = connection.admin
     nonexistent = TopicCollection([NONEXISTENT])
     yield _answer(connection, "Describe on topics", "--topic '*'", partial(admin.describe_topics, nonexistent))

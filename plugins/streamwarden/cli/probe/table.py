@@ -13,6 +13,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.probe import aws, jvms, kafka, msk, services
 from streamwarden.cli.probe.result import Answer, ask_all
 from streamwarden.cli.shared import out
+from streamwarden.rendering.readable import counted
 
 
 def probe(config: Config) -> None:
@@ -26,7 +27,7 @@ def probe(config: Config) -> None:
     answers = ask_all([*asked, *services.questions(config)])
     _print(answers)
     if failed := sum(answer.problem is not None for answer in answers):
-        raise StreamwardenError(f"{failed} of {len(answers)} requests failed: see the lines in red.")
+        raise StreamwardenError(f"{failed} of {counted(len(answers), 'request')} failed: see the lines in red.")
 
 
 def _print(answers: Sequence[Answer]) -> None:

@@ -114,6 +114,8 @@ class Update:
     """Closed permanently by a person."""
     is_open: bool = True
     """Whether the ticket is open now."""
+    is_start_new: bool = False
+    """Whether the change before filed or reopened the ticket, and the tracker may not show that yet (`settles`)."""
     answer: Literal["acknowledged", "snoozed"] | None = None
     """A response that people gave elsewhere; set as the tracker's own state where it has one."""
     is_muted: bool = False

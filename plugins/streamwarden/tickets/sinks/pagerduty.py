@@ -1,8 +1,10 @@
 """PagerDuty: incidents by the Events API v2; with a token, notes and people's responses by the REST API.
 
 An incident is identified by its dedup key, which is derived from the fingerprint: a repeated event creates no second
-incident. PagerDuty cannot reopen: a finding that fires again is a new incident with the same key. An event that
-resolves has no text: without a token, the reason of closing and comments on closed incidents are not delivered.
+incident. PagerDuty cannot reopen: a finding that fires again is a new incident with the same key. PagerDuty creates
+an incident some time after its event. Until then the newest incident with the key is the former one, and changes wait,
+because a close would end up there. An event that resolves has no text: without a token, the reason of closing and
+comments on closed incidents are not delivered.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ class Tracker:
         token = settings.api_token or ""
         self._rest = Api(name, settings.api_url, network, headers=headers, secrets=(token,)) if token else None
         self.remembers = self._rest is not None
+        self._resolved_before: dict[str, str] = {}
+        """By dedup key: id of the resolved incident after which this run triggers a new one."""
 
     def check(self) -> str:
         """Checks credentials and permissions. Returns what works, in words."""
@@ -83,6 +87,7 @@ class Tracker:
     def find(self, fingerprint: str) -> Issue | None:
         """The newest incident with this fingerprint, open or closed; None: there is none."""
         incident = self._newest(_key(fingerprint))
+        self._note_resolved(incident)  # a create follows
         return self._issue_of(incident) if incident else None
 
     def look(self, key: str, fingerprint: str) -> Issue | None:
@@ -113,13 +118,14 @@ class Tracker:
         """Posts a change to the incident. Raises IssueGone if it no longer exists."""
         self._require_ours(update)
         incident = self._newest(update.key)
-        if self._rest is not None and incident is None:
+        if self._rest is not None and (incident is None or self._is_former(incident, update)):
             raise StreamwardenError(
                 f"{self._rest.url}: {update.key}: the incident does not exist yet; the next run delivers it."
             )
         if update.action == "close":
             self._send({"event_action": "resolve", "dedup_key": update.key})
         elif update.action == "reopen" or (self._rest is None and update.is_open):
+            self._note_resolved(incident)
             self._trigger(update.key, update.title, update.severity, update.notification, update.marker)
         elif incident is not None and incident.status != "resolved":
             self._trigger(update.key, update.title, update.severity, None, update.marker)  # updates the severity
@@ -171,6 +177,16 @@ class Tracker:
     def _require_ours(self, update: Update) -> None:
         if update.key != _key(update.fingerprint):
             raise IssueGone(f"{update.key}: is not the incident that was triggered.")
+
+    def _note_resolved(self, incident: _Incident | None) -> None:
+        if incident is not None and incident.status == "resolved":
+            self._resolved_before[incident.incident_key] = incident.id
+
+    def _is_former(self, incident: _Incident, update: Update) -> bool:
+        """Whether this is the incident before the one to change, which PagerDuty has not created yet."""
+        if update.action == "reopen" or incident.status != "resolved":
+            return False
+        return update.is_start_new or self._resolved_before.get(update.key) == incident.id
 
     def _issue_of(self, incident: _Incident) -> Issue:
         return Issue(incident.incident_key, incident.html_url, STATES.get(incident.status))

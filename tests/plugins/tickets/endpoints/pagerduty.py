@@ -27,6 +27,8 @@ class PagerDuty(Endpoint):
     titles: dict[str, str] = field(default_factory=dict)
     severities: dict[str, list[str]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
+    noted: list[str] = field(default_factory=list)
+    """Id of the incident of each note."""
     supported_responses: ClassVar[tuple[str, ...]] = ("acknowledged", "closed")
     displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged",)
     can_delete: ClassVar[bool] = False
@@ -130,6 +132,7 @@ class PagerDuty(Endpoint):
                 "error": {"message": "Invalid Input Provided", "code": 2001, "errors": ["Content is too long."]}
             }
         key = next(incident["incident_key"] for incident in self.incidents if incident["id"] == id_)
+        self.noted.append(id_)
         self._note(key, content, content)
         return 201, {"note": {"id": "1", "content": content}}
 

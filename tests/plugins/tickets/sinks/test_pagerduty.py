@@ -67,6 +67,37 @@ def test_an_incident_that_does_not_exist_yet_does_not_count_as_gone() -> None:
     assert len(endpoint_of(team).events) == 1
 
 
+def notes_of(team: Team, number: int) -> int:
+    """Number of notes of the incident with this number."""
+    return endpoint_of(team).noted.count(endpoint_of(team).incidents[number - 1]["id"])
+
+
+@pytest.mark.parametrize("action", ["close", "comment"])
+@pytest.mark.parametrize("is_other_run", [False, True])
+@pytest.mark.parametrize("start", ["reopen", "create"])
+def test_a_change_right_after_a_start_waits_for_the_new_incident(start: str, is_other_run: bool, action: str) -> None:
+    team = Team("pagerduty")
+    issue = team.sink.create(issue_draft())
+    team.sink.update(change(issue.key, "close", "Over.", "m1"))
+    endpoint, before = endpoint_of(team), notes_of(team, 1)
+    team.clock.now += timedelta(hours=1)
+    endpoint.lag = timedelta(minutes=2)
+    if start == "reopen":
+        team.sink.update(change(issue.key, "reopen", "It is back.", "m2"))
+    else:
+        team.sink.find(FINGERPRINT)
+        team.sink.create(issue_draft())
+    sink = team.through() if is_other_run else team.sink
+    next_change = change(issue.key, action, "Over again.", "m3", is_open=action != "close", is_start_new=is_other_run)
+    with pytest.raises(StreamwardenError, match="the incident does not exist yet; the next run delivers it"):
+        sink.update(next_change)
+    assert notes_of(team, 1) == before and endpoint.incidents[1]["status"] == "triggered"
+    team.clock.now += timedelta(minutes=3)
+    sink.update(next_change)
+    assert (notes_of(team, 1), notes_of(team, 2)) == (before, 1)
+    assert endpoint.incidents[1]["status"] == ("resolved" if action == "close" else "triggered")
+
+
 def test_wrong_keys_are_named() -> None:
     with pytest.raises(TrackerDown, match=r"rejects the credentials \(HTTP 401\)"):
         Team("pagerduty", api_token="wrong").sink.check()
