@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -75,44 +72,18 @@ def _values(params: list[str]) -> dict[str, str]:
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], *, as_json: bool, as_csv: bool, empty: str) -> None:
+    from streamwarden.questions.formats import csv_text, plain, rounded
+
     if as_json:
-        print(json.dumps([dict(zip(columns, map(_plain, row), strict=True)) for row in rows], indent=2, default=str))
+        print(json.dumps([dict(zip(columns, map(plain, row), strict=True)) for row in rows], indent=2, default=str))
     elif as_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows([["" if cell is None else _text(cell) for cell in row] for row in rows])
+        print(csv_text(columns, rows), end="")
     elif rows:
         from streamwarden.rendering.readable import clean
 
         table = Table(*columns, box=None, pad_edge=False)
         for row in rows:
-            table.add_row(*("–" if cell is None else escape(clean(_rounded(cell))) for cell in row))
+            table.add_row(*("–" if cell is None else escape(clean(rounded(cell))) for cell in row))
         out.print(table)
     else:
         out.print(empty)
-
-
-def _plain(cell: Any) -> Any:
-    """A value for JSON: numbers stay numbers, times are ISO 8601 in UTC, intervals are seconds."""
-    match cell:
-        case datetime():
-            return f"{cell.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        case timedelta():
-            return cell.total_seconds()
-        case Decimal():
-            return int(cell) if cell == cell.to_integral_value() else float(cell)
-    return cell
-
-
-def _text(cell: Any) -> str:
-    plain = _plain(cell)
-    return json.dumps(plain) if isinstance(plain, dict | list | bool) else str(plain)
-
-
-def _rounded(cell: Any) -> str:
-    plain = _plain(cell)
-    return (
-        f"{plain:.4g}"
-        if isinstance(plain, float) and abs(plain) < 1000
-        else (f"{plain:,.0f}" if isinstance(plain, float) else _text(cell))
-    )
