@@ -12,18 +12,18 @@ columns:
   size_gib: Size in GiB
   gp2_baseline_iops: Sustained IOPS of the gp2 volume
   gp3_iops: IOPS of the gp3 volume, at least 3,000
-  gp3_throughput_mib_s: Throughput of the gp3 volume in MiB/s, at least 125
+  gp3_throughput_mib_s: Throughput of the gp3 volume in MiB/s, at least 128
   gp2_usd_per_month: List price today; null if not known
   gp3_usd_per_month: List price as gp3
   saved_usd_per_month: Difference
 */
--- What gp2 sustains: 3 IOPS per GiB, and up to 250 MiB/s from 334 GiB on. gp3 includes 3,000 IOPS and 125 MiB/s.
+-- gp2 sustains 3 IOPS of up to 256 KiB per GiB, at most 16,000 IOPS and 250 MiB/s. gp3 includes 3,000 IOPS and 125 MiB/s.
 with volume as (
   select
     v.*,
     least(16000, greatest(100, 3 * v.size_gib)) as gp2_baseline_iops,
     greatest(3000, least(16000, 3 * v.size_gib)) as gp3_iops,
-    case when v.size_gib >= 334 then 250 when v.size_gib > 170 then 128 else 125 end as gp3_throughput_mib_s
+    ceil(least(250, greatest(128, 0.75 * v.size_gib))) as gp3_throughput_mib_s
   from inventory.volume_hourly as v
   where v.hour = (select max(hour) from inventory.volume_hourly) and v.volume_type = 'gp2'
 ),

@@ -74,6 +74,27 @@ def test_lagging_group_has_its_root_cause(fleet: sa.Engine) -> None:
     assert cause["audit"] is None
 
 
+def test_changes_on_the_chain_of_a_group(fleet: sa.Engine) -> None:
+    """The group search gets a third host in the first throttled hour, two hours before the newest one."""
+    question = QUESTIONS["changes_on_chain"]
+    key = {"resource": "group:orders-prod/search"}
+    ((hour, *change),) = [row for row in run_question(fleet, question, key).rows if row[3] == "hosts"]
+    assert hour == HOUR - 2 * ONE_HOUR
+    assert change == [
+        "group:orders-prod/search", "orders-prod/search", "hosts", '["10.0.1.0", "10.0.1.1"]',
+        '["10.0.1.0", "10.0.1.1", "10.0.1.2"]', 0,
+    ]  # fmt: skip
+    earlier = {"before": (HOUR - 2 * ONE_HOUR).isoformat()}
+    assert not [row for row in run_question(fleet, question, key | earlier).rows if row[3] == "hosts"]
+
+
+def test_gp3_is_cheaper_than_gp2_of_the_same_size(fleet: sa.Engine) -> None:
+    question = QUESTIONS["gp3_savings"]
+    row = dict(zip(question.columns, run_question(fleet, question, {}).rows[0], strict=True))
+    assert (row["size_gib"], row["gp3_iops"], row["gp3_throughput_mib_s"]) == (100, 3000, 128)
+    assert 0 < row["saved_usd_per_month"] < row["gp2_usd_per_month"]
+
+
 def test_row_limit(fleet: sa.Engine) -> None:
     answer = run_question(fleet, QUESTIONS["groups_lagging_most"], {}, max_rows=1)
     assert len(answer.rows) == 1
