@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from rich.table import Table
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
-from streamwarden.cli.shared import out
+from streamwarden.cli.shared import JsonOption, out
 
 
 def ask(
@@ -22,7 +21,7 @@ def ask(
     param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Value of a parameter; can be repeated.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON array of rows.")] = False,
+    as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=1_000_000, help="Maximum number of rows.")] = 1000,
     timeout: Annotated[int, typer.Option(min=1, max=3600, help="Maximum run time in seconds.")] = 30,
@@ -72,10 +71,10 @@ def _values(params: list[str]) -> dict[str, str]:
 
 
 def _print(columns: list[str], rows: list[tuple[Any, ...]], *, as_json: bool, as_csv: bool, empty: str) -> None:
-    from streamwarden.questions.formats import csv_text, plain, rounded
+    from streamwarden.questions.formats import csv_text, rounded
 
     if as_json:
-        print(json.dumps([dict(zip(columns, map(plain, row), strict=True)) for row in rows], indent=2, default=str))
+        shared.print_json(dict(zip(columns, row, strict=True)) for row in rows)
     elif as_csv:
         print(csv_text(columns, rows), end="")
     elif rows:

@@ -89,3 +89,20 @@ def test_errors_name_parameter_value_and_fix(arguments: list[str], code: int, ex
     assert done.returncode == code
     assert expected in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.usefixtures("readers")
+def test_listings_print_json(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        ticket = {"hour": HOUR, "fingerprint": "a" * 64, "detector": "d", "title": "Slow", "state": "open"}
+        insert_rows(connection, "tickets.ticket", [ticket | {"opened_hour": HOUR, "severity": "warning"}])
+        response = {"hour": HOUR, "fingerprint": "a" * 64, "verb": "comment", "who": "ana", "words": "checked"}
+        insert_rows(connection, "tickets.response", [response])
+    (listed,) = json.loads(in_this_process("tickets", "list", "--json").stdout)
+    assert (listed["title"], listed["opened_hour"]) == ("Slow", "2026-01-05T10:00:00Z")
+    (stored,) = json.loads(in_this_process("tickets", "responses", "aaaa", "--json").stdout)
+    assert (stored["verb"], stored["words"]) == ("comment", "checked")
+    detectors = {one["id"]: one for one in json.loads(in_this_process("detectors", "list", "--json").stdout)}
+    assert detectors["broker_down"]["title"] == "Broker down"
+    sizes = {one["table"]: one for one in json.loads(in_this_process("warehouse", "size", "--json").stdout)}
+    assert sizes["tickets.ticket"]["held_bytes"] > 0
