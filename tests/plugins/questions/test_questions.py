@@ -20,7 +20,7 @@ from streamwarden.store.prices import load_prices
 from tests import sample_fleet
 from tests.conftest import a_database
 from tests.plugins.questions.further_rows import add_further_rows
-from tests.sql.rows import HOUR
+from tests.sql.rows import HOUR, insert_rows
 
 QUESTIONS = load_questions()
 HEADER = "/*\ntitle: T\nsubject: topics\ndescription: D\nparams: {{{params}}}\ncolumns: {{a: A}}\n*/\n{sql}\n"
@@ -86,6 +86,25 @@ def test_changes_on_the_chain_of_a_group(fleet: sa.Engine) -> None:
     ]  # fmt: skip
     earlier = {"before": (HOUR - 2 * ONE_HOUR).isoformat()}
     assert not [row for row in run_question(fleet, question, key | earlier).rows if row[3] == "hosts"]
+
+
+@pytest.mark.parametrize(("minutes_after", "has_helped"), [(0, True), (3, False)])
+def test_whether_a_resize_helped(warehouse: sa.Engine, minutes_after: int, has_helped: bool) -> None:
+    place = {"account": "1", "region": "eu-central-1", "volume_id": "vol-1"}
+    with warehouse.begin() as connection:
+        insert_rows(connection, "detect.load", [{"hour": HOUR, "app": "ebs_volumes", "status": "loaded"}])
+        for back in range(48, -1, -1):
+            is_new = back <= 24
+            volume = {"volume_type": "gp3" if is_new else "gp2", "size_gib": 100, "instance_id": None}
+            row = place | {"hour": HOUR - back * ONE_HOUR}
+            insert_rows(connection, "inventory.volume_hourly", [row | volume])
+            minutes = minutes_after if is_new else 10
+            insert_rows(connection, "metrics.volume_hourly", [row | {"minutes_throttled": minutes}])
+    question = QUESTIONS["volumes_resized"]
+    (row,) = (dict(zip(question.columns, one, strict=True)) for one in run_question(warehouse, question, {}).rows)
+    assert row["changed_hour"] == HOUR - 24 * ONE_HOUR
+    assert (row["throttled_minutes_per_day_before"], row["hours_after"]) == (240, 25)
+    assert (row["old_configuration"], row["has_helped"]) == ("gp2, 100 GiB", has_helped)
 
 
 def test_gp3_is_cheaper_than_gp2_of_the_same_size(fleet: sa.Engine) -> None:
