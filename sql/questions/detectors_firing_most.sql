@@ -4,7 +4,7 @@ subject: findings
 description: >
   Detectors by firing hours, with reports of false positives.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 7}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
 columns:
   detector: Detector id
   title: Title

@@ -4,7 +4,7 @@ subject: hosts
 description: >
   Log directories of brokers by used share in the newest hour, with growth over the look-back.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 7}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}
 columns:
   cluster: Kafka cluster

@@ -4,7 +4,7 @@ subject: cost
 description: >
   CloudWatch API calls of Streamwarden by account and region.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 30}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 30}
 columns:
   account: AWS account id
   region: AWS region

@@ -4,7 +4,7 @@ subject: findings
 description: >
   Firing findings by owner: how many, how many hours, and which detector fires most.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 7}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
 columns:
   owner: Owner of the resource; null if unassigned
   findings: Different findings that fired

@@ -4,7 +4,7 @@ subject: streams
 description: >
   Starts of JVM processes in the look-back, by their reported start time.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 7}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}
 columns:
   started_at: Start of the process (UTC)

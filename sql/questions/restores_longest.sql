@@ -4,7 +4,7 @@ subject: streams
 description: >
   Kafka Streams processes that restored state stores: hours with restoring, and most records left.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 7}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}
 columns:
   cluster: Kafka cluster

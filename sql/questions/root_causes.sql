@@ -4,7 +4,7 @@ subject: findings
 description: >
   Accepted root causes with the number of findings that followed from each.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 7}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
 columns:
   resource_name: Resource with the root cause
   detector: Detector of the root cause

@@ -4,7 +4,7 @@ subject: topics
 description: >
   Topics by the size of their logs, with growth over the look-back and retention.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 7}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}
 columns:
   cluster: Kafka cluster

@@ -4,7 +4,7 @@ subject: hosts
 description: >
   Changes of type, size, or limits of EBS volumes, with throttled minutes per day before and after.
 params:
-  days: {type: days, description: Look-back that ends with the newest evaluated hour, default: 30}
+  days: {type: days, description: Look-back that ends with the newest gathered hour, default: 30}
 columns:
   volume_id: EBS volume id
   changed_hour: First hour with the new configuration (UTC)
