@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from streamwarden.detectors import load_detectors
 from streamwarden.docs import pages, stale_pages
+from streamwarden.questions import load_questions
 from streamwarden.store import migrate
 
 
@@ -19,6 +20,14 @@ def test_every_detector_has_a_page_with_its_limitations() -> None:
         page = made[f"detectors/{detector.id}.md"]
         assert detector.limitations.strip() in page
         assert all(f"| `{name}` |" in page for name in detector.params)
+
+
+def test_every_question_is_documented_with_its_parameters_and_columns() -> None:
+    page = pages()["questions.md"]
+    for question in load_questions().values():
+        section = page.partition(f"\n## {question.id}\n")[2].partition("\n## ")[0]
+        assert question.example in section
+        assert all(f"| `{name}` |" in section for name in [*question.params, *question.columns])
 
 
 def test_the_dictionary_and_the_reference_are_complete() -> None:

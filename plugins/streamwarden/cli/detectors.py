@@ -10,16 +10,20 @@ from rich.table import Table
 
 from streamwarden.base.paths import SQL
 from streamwarden.cli import shared
-from streamwarden.cli.shared import DetectorArgument, HourOption, out
+from streamwarden.cli.shared import DetectorArgument, HourOption, JsonOption, out
 
 app = typer.Typer(help="List and explain detectors; start a new one.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_detectors() -> None:
+def list_detectors(as_json: JsonOption = False) -> None:
     """List all detectors."""
     from streamwarden.detectors import load_detectors
 
+    if as_json:
+        columns = ("id", "subject", "severity", "maturity", "title")
+        shared.print_json({name: getattr(one, name) for name in columns} for one in load_detectors().values())
+        return
     table = Table("detector", "severity", "maturity", "title", box=None, pad_edge=False)
     for detector in load_detectors().values():
         table.add_row(detector.id, detector.severity, detector.maturity, escape(detector.title))

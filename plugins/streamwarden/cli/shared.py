@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, ConsoleDimensions
@@ -36,6 +38,14 @@ HourOption = Annotated[
     str | None, typer.Option(help="Start of the hour (UTC), e.g. 2026-11-21T05:00. Default: the last full hour.")
 ]
 DetectorArgument = Annotated[str, typer.Argument(metavar="DETECTOR", help="Detector id; see `detectors list`.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON array.")]
+
+
+def print_json(rows: Iterable[Mapping[Any, Any]]) -> None:
+    """Prints rows as a JSON array of objects. Times are ISO 8601 in UTC."""
+    from streamwarden.questions.formats import plain
+
+    print(json.dumps([{name: plain(value) for name, value in row.items()} for row in rows], indent=2, default=str))
 
 
 def config_if_any() -> Config:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
-from streamwarden.cli.shared import out
+from streamwarden.cli.shared import JsonOption, out
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -30,11 +30,15 @@ FingerprintArgument = Annotated[
 
 
 @app.command("list")
-def list_tickets() -> None:
+def list_tickets(as_json: JsonOption = False) -> None:
     """List open and muted tickets."""
     from streamwarden.rendering.readable import clean
     from streamwarden.tickets.listing import listed
 
+    if as_json:
+        with shared.warehouse().connect() as connection:
+            shared.print_json(listed(connection))
+        return
     table = Table("finding", "severity", "since", "state", "title", "tracker", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
         for ticket in listed(connection):
@@ -95,7 +99,7 @@ def comment_ticket(fingerprint: FingerprintArgument, text: Annotated[str, typer.
 
 
 @app.command("responses")
-def list_responses(fingerprint: FingerprintArgument) -> None:
+def list_responses(fingerprint: FingerprintArgument, as_json: JsonOption = False) -> None:
     """List responses to a finding, from the CLI, its page, and trackers, newest first."""
     from streamwarden.rendering.readable import clean, moment
     from streamwarden.store.queries import ask
@@ -104,7 +108,11 @@ def list_responses(fingerprint: FingerprintArgument) -> None:
     table = Table("time", "who", "where", "response", "text", box=None, pad_edge=False)
     with shared.warehouse().connect() as connection:
         ticket = listing.find(connection, fingerprint)
-        for row in ask(connection, "tickets/responses", fingerprints=[ticket["fingerprint"]], most=1000):
+        responses = ask(connection, "tickets/responses", fingerprints=[ticket["fingerprint"]], most=1000)
+        if as_json:
+            shared.print_json(responses)
+            return
+        for row in responses:
             until = f" until {moment(row['until'])}" if row["until"] else ""
             cells = (row["who"], row["place"], f"{row['verb']}{until}", row["words"] or "")
             table.add_row(moment(row["said_at"]), *(escape(clean(cell)) for cell in cells))

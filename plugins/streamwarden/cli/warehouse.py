@@ -13,7 +13,7 @@ import typer
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
-from streamwarden.cli.shared import out
+from streamwarden.cli.shared import JsonOption, out
 from streamwarden.rendering.readable import counted
 
 app = typer.Typer(help="The SQL warehouse.", no_args_is_help=True)
@@ -60,13 +60,18 @@ def psql(context: typer.Context) -> None:
 
 
 @app.command()
-def size() -> None:
+def size(as_json: JsonOption = False) -> None:
     """Print the size of each table, now and after its full retention."""
+    from dataclasses import asdict
+
     from rich.table import Table
 
     from streamwarden.store.size import table_sizes
 
     sizes = table_sizes(shared.warehouse(), load_config().warehouse)
+    if as_json:
+        shared.print_json(asdict(one) for one in sizes)
+        return
     table = Table("table", box=None, pad_edge=False)
     for heading in ("holds", "a row", "rows a day", "a day", "kept", "will hold"):
         table.add_column(heading, justify="right")

@@ -30,7 +30,7 @@ from streamwarden.base.version import VERSION
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import forms, incidents, links, overview, pages, resources, searching
+from streamwarden.ui import forms, incidents, links, overview, pages, questions, resources, searching
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -191,6 +191,9 @@ def static(name: str) -> Response:
         raise HTTPException(404)
     headers = {"Cache-Control": "private, max-age=86400"}  # its URL changes with its content
     return FileResponse(STATIC / name, media_type=ASSETS[name], headers=headers)
+
+
+app.include_router(questions.routes(lambda *values: _page(*values)))
 
 
 @app.api_route("/{rest:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

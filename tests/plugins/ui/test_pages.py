@@ -19,6 +19,7 @@ PATHS = (
     "/detectors/app_memory_heavy", "/static/style.css", "/static/frame.js", "/static/../app.py", "/docs",
     "/openapi.json", "/nothing", "/resources/topic/demo%2Fx", "/findings?q=%00",
     "/search?q=x", "/search/suggestions?q=x",
+    "/questions", "/questions/topic_readers?topic=orders&format=csv",
 )  # fmt: skip
 
 
@@ -167,6 +168,17 @@ def test_coverage_and_detectors(page: Any, findings: dict[str, str]) -> None:
     expect(page.locator("main")).to_contain_text("users of a stream notice a delay of ten minutes")
 
 
+def test_a_question_is_asked_and_downloaded(page: Any, findings: dict[str, str]) -> None:
+    page.goto("/streamwarden/questions")
+    page.get_by_role("link", name="How the lag of a group developed").click()
+    page.get_by_label("group_id").fill("billing")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("region", name="Answer").locator("tbody tr")).to_have_count(6)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Parquet").click()
+    assert download.value.suggested_filename == "group_history.parquet"
+
+
 def test_the_pages_work_with_the_keyboard(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/")
     page.keyboard.press("Tab")
@@ -190,6 +202,8 @@ def test_pages_fit_the_width_of_a_phone(page: Any, findings: dict[str, str], sch
         "/coverage",
         "/detectors",
         "/detectors/consumer_rogue",
+        "/questions",
+        "/questions/owners_by_findings?run=true",
     ):
         page.goto(f"/streamwarden{path}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
@@ -217,6 +231,7 @@ def test_unknown_resources_and_hours_are_one_line_errors(page: Any, findings: di
         ("/coverage?hour=9999-12-31T23:00", "hour '9999-12-31T23:00': must be between 1970 and 2261."),
         (f"/findings/{'0' * 64}?hour=0001-01-01T00:00", "hour '0001-01-01T00:00': must be between 1970 and 2261."),
         ("/detectors/nothing", "There is no such detector; the page Detectors lists all."),
+        ("/questions/nothing", "No question has this name. The page Questions lists all."),
     ):
         answer = page.goto(f"/streamwarden{path}")
         assert answer.status == 404
