@@ -123,7 +123,7 @@ def _publish(
         _make_room(connection, coverage.name, app.name, hour)
         coverage.publish(connection, keep_known=True)
         rows = {
-            table: stages[table].publish(connection, keep_known=bool(gaps), mine=rows_of(app.name, table))
+            table: stages[table].publish(connection, keep_known=bool(gaps), mine=rows_of(app, table))
             for table in stages
             if table != "detect.coverage"
         }

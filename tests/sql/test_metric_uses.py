@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from streamwarden.base.metric_uses import NEEDED_BY
 
 from spark_apps.sources.jmx_catalog import METRICS
-from tests.sql.cases import CASES_OF, DETECTORS, Case, judged
+from tests.sql.cases import CASES_OF, DETECTORS, Case, evaluate_case
 from tests.sql.metric_uses import COLUMNS, without
 
 FEW = 0.4
@@ -34,7 +34,7 @@ def _share_that_fires(warehouse: sa.Engine, id_: str, role: str, metric: str) ->
     outcomes = [
         any(
             f.status == "firing" and {f.resource_name, f.resource.key} & firing
-            for f in judged(warehouse, detector, one)
+            for f in evaluate_case(warehouse, detector, one)
         )
         for detector in (DETECTORS[id_],)
         for case in CASES_OF[id_]

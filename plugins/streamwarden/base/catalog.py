@@ -197,9 +197,9 @@ WRITERS_OF: dict[str, tuple[str, ...]] = {
 }
 
 
-def rows_of(app: str, table: str) -> str:
-    """The SQL condition that an app's rows of a table meet: its own share, or what is nobody else's."""
-    if share := APPS[app].shares.get(table):
+def rows_of(app: SparkApp, table: str) -> str:
+    """The SQL condition that an app's rows of a table meet: its own share, or the rows of no other app."""
+    if share := app.shares.get(table):
         return f"({share})"
     others = [f"({other.shares[table]}) is not true" for other in APPS.values() if table in other.shares]
     return " and ".join(others) or "true"

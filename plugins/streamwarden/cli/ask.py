@@ -12,6 +12,7 @@ from rich.table import Table
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
 from streamwarden.cli.shared import JsonOption, out
+from streamwarden.rendering.readable import counted
 
 
 def ask(
@@ -41,7 +42,7 @@ def ask(
     answer = run_question(shared.warehouse(), question, _values(param or []), max_rows=limit, timeout_seconds=timeout)
     _print(answer.columns, answer.rows, as_json=as_json, as_csv=as_csv, empty="No rows.")
     if answer.is_truncated:
-        print(f"streamwarden: only the first {limit} rows; raise --limit.", file=sys.stderr)
+        print(f"streamwarden: only the first {counted(limit, 'row')}; raise --limit.", file=sys.stderr)
 
 
 def _list(*, as_json: bool, as_csv: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 import yaml
 
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
@@ -245,13 +246,14 @@ def _find_episodes(outcome: Outcome, gone_hours: list[datetime]) -> None:
 
 
 def _loaded_hours(connection: sa.Connection, detector: Detector, start: datetime, end: datetime) -> list[datetime]:
-    loaded = list(connection.execute(_LOADED, {"apps": list(detector.apps)}).scalars())
+    apps = [app for app in detector.apps if not APPS[app].shares] or list(detector.apps)
+    loaded = list(connection.execute(_LOADED, {"apps": apps}).scalars())
     hours = [hour for hour in loaded if start <= hour < end]
     if not hours:
         has = f"the warehouse has {spans_in_words(loaded)}" if loaded else "the warehouse has none yet"
         raise StreamwardenError(
             f"{detector.id}: the warehouse has no hour from {moment(start)} to {moment(end)} in which the apps"
-            f" {', '.join(detector.apps)} loaded their tables; {has}."
+            f" {', '.join(apps)} loaded their tables; {has}."
         )
     return hours
 

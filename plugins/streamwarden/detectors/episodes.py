@@ -9,6 +9,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from streamwarden.base.catalog import APPS
 from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.detectors import Detector
 
@@ -122,8 +123,12 @@ def _complete_hours(
 
 
 def complete_hours(connection: sa.Connection, start: datetime) -> set[tuple[str, datetime]]:
-    """Apps and hours (UTC) in which every source responded completely."""
-    return {(app, hour) for app, hour in connection.execute(_COMPLETE, {"start": start})}
+    """Apps and hours (UTC) in which every source responded completely.
+
+    An app that only adds rows to tables of others, such as `msk`, may have nothing to read: then it is complete.
+    """
+    adding = [app.name for app in APPS.values() if app.shares]
+    return {(app, hour) for app, hour in connection.execute(_COMPLETE, {"start": start, "adding": adding})}
 
 
 _HISTORIES = sa.text("""
@@ -158,9 +163,15 @@ _EVALUATED = sa.text("""
 # A source that only reports current values and was read too late does not count: what it does not list now may have
 # existed in the hour.
 _COMPLETE = sa.text(f"""
-    select c.app, c.hour from detect.coverage as c
-    inner join detect.load as l on c.hour = l.hour and c.app = l.app and l.status = 'loaded'
-    where c.hour >= :start
-    group by c.app, c.hour
-    having bool_or(c.status = 'answered')
-    and not bool_or(c.status in ('refused', 'late') or c.message like '%{ONLY_PRESENT}%')""")  # noqa: S608 our own text
+    select l.app, l.hour from detect.load as l
+    left join detect.coverage as c on l.hour = c.hour and l.app = c.app
+    where l.hour >= :start and l.status = 'loaded'
+    group by l.app, l.hour
+    having
+      bool_or(c.status = 'answered')
+      and not bool_or(c.status in ('refused', 'late') or c.message like '%{ONLY_PRESENT}%')
+      or count(c.status) = 0 and l.app = any(cast(:adding as text[]))
+    union all
+    select app, h.hour from unnest(cast(:adding as text[])) as app
+    cross join (select distinct hour from detect.load where hour >= :start) as h
+    where not exists (select from detect.load as l where l.hour = h.hour and l.app = app)""")  # noqa: S608 our own text

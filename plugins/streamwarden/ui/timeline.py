@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from streamwarden.base.hours import HOUR
-from streamwarden.rendering.readable import clean, labels, moment, readable, span
+from streamwarden.rendering.readable import clean, counted, labels, moment, readable, span
 from streamwarden.store.queries import Row
 
 RANGES = {"24h": 24, "7d": 168, "35d": 840}
@@ -75,7 +75,7 @@ class Timeline:
     def label(self) -> str:
         """The timeline as text."""
         parts = [f"{lane.label}: {'; '.join(bar.text for bar in lane.bars) or 'no data'}." for lane in self.lanes[:5]]
-        changes = f"{len(self.marks)} changes." if self.marks else "No changes."
+        changes = f"{counted(len(self.marks), 'change')}." if self.marks else "No changes."
         return " ".join([f"{moment(self.start)} to {moment(self.finish)}.", *parts, changes])
 
 

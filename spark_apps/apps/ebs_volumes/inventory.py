@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from streamwarden.base.catalog import rows_of
+from streamwarden.base.catalog import APPS, rows_of
 from streamwarden.base.hours import gap_of_present
 
 from spark_apps.runtime.warehouse_io import read_query
@@ -99,7 +99,7 @@ def as_seen_then(
     if gap_of_present(hour, "EC2's inventory") is None:
         return seen_now
     columns = ", ".join("tags::text" if name == "tags" else name for name in seen_now.columns)
-    mine = rows_of(app, table)
+    mine = rows_of(APPS[app], table)
     query = f"select {columns} from {table} where hour = '{hour.isoformat()}' and {mine}"  # noqa: S608 our own names
     known = read_query(seen_now.sparkSession, query, seen_now.schema)
     kinds = dict(seen_now.dtypes)

@@ -107,7 +107,7 @@ verdicts:
         cannot serve this demand.{% endif %}
       - >-
         {% if is_demand_lower_bound and demand_at_least_iops and not is_at_type_maximum %}Measure again one day later: demand is at least
-        {{ demand_at_least_iops }} and {{ demand_at_least_bytes_per_second }}, but the limit hides the rest.{% endif %}
+        {{ [demand_at_least_iops, demand_at_least_bytes_per_second] | select | join(' and ') }}, but the limit hides the rest.{% endif %}
     commands: &modify
       - "{% if not cluster_arn %}aws ec2 describe-volumes-modifications --region {{ region }} --volume-ids {{ volume_id }}{% endif %}"
       - >-

@@ -72,12 +72,12 @@ def test_what_was_not_evaluated_has_a_reason(page: Any, findings: dict[str, str]
      ("/resources/topic/demo%2Fnone", 404, "There is no topic with the key topic:demo/none. Search for its name."),
      ("/resources/volume/a%2Fb", 404, "A key of kind volume has 3 parts: account/region/volume_id."),
      ("/resources/topic/demo%2F..", 404, "There is no topic with the key topic:demo/.."),
-     ("/resources/topic/demo%2Fa%00b", 400, "The address contains a NUL character (%00). Remove it."),
+     ("/resources/topic/demo%2Fa%00b", 400, "rest: The text has a NUL character, or characters that are"),
      ("/resources/group/demo%2Fbilling?range=1y", 400, "range: Input should be '24h', '7d' or '35d'."),
-     ("/findings?q=a%00b", 400, "The address contains a NUL character (%00). Remove it."),
-     ("/findings?after=%00", 400, "The address contains a NUL character (%00). Remove it."),
+     ("/findings?q=a%00b", 400, "q: The text has a NUL character, or characters that are not valid Unicode."),
+     ("/findings?after=%00", 400, "after: The text has a NUL character, or characters that are not valid Unicode."),
      ("/findings?after=x", 400, "after: String should match pattern"),
-     ("/coverage?hour=%00", 400, "The address contains a NUL character (%00). Remove it.")],
+     ("/coverage?hour=%00", 400, "hour: The text has a NUL character, or characters that are not valid Unicode.")],
 )  # fmt: skip
 def test_an_invalid_address_is_a_page_with_a_way_back(
     page: Any, findings: dict[str, str], path: str, status: int, text: str

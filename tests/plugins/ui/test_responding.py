@@ -104,7 +104,7 @@ def test_viewers_see_no_form_and_are_refused(airflow: Airflow, filed: DeliverySc
     before, viewer = responses(filed), Visitor(airflow, "viewer")
     for path in (f"/findings/{BILLING}", f"/incidents/{BILLING}"):
         page = viewer.client.get(path).text
-        assert "<form" not in page and 'name="token"' not in page
+        assert 'method="post"' not in page and 'name="token"' not in page
     for token in ("", Visitor(airflow, "editor").token()):
         refused = viewer.respond(token=token)
         assert refused.status_code == 403
@@ -220,7 +220,7 @@ def test_responses_are_exchanged_with_the_tracker(
     rows = page.locator("section:has(#responses) tbody tr").all_inner_texts()
     assert "a person in roundup" in rows[0] and "snoozed until" in rows[0]
     assert "editor on the page" in rows[1] and "acknowledged" in rows[1]
-    assert page.locator("form").count() == 0, "the viewer only reads"
+    assert page.locator("main form").count() == 0, "the viewer only reads"
 
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.get_by_role("button", name="Unmute").click()

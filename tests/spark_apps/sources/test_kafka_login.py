@@ -87,7 +87,7 @@ def test_a_refused_role_is_one_sentence_without_keys(endpoint: AwsEndpoint) -> N
     )
     with pytest.raises(StreamwardenError) as refused:
         Connection(cluster)
-    assert str(refused.value).startswith("kafka cluster 'theirs': ") and "can't be assumed" in str(refused.value)
+    assert str(refused.value).startswith("kafka cluster 'theirs': ") and "cannot be assumed" in str(refused.value)
     assert "AKIA" not in str(refused.value)
 
 
@@ -107,7 +107,7 @@ def test_a_secret_of_another_form(endpoint: AwsEndpoint, text: str) -> None:
 
 def test_a_secret_that_may_not_be_read(endpoint: AwsEndpoint) -> None:
     endpoint.faults.inject("deny", action="GetSecretValue", times=None)
-    with pytest.raises(StreamwardenError, match="doesn't allow secretsmanager:GetSecretValue"):
+    with pytest.raises(StreamwardenError, match="access denied for secretsmanager:GetSecretValue"):
         scram_user(SECRET)
 
 

@@ -110,7 +110,7 @@ def test_a_missing_permission_is_named_and_costs_no_more_than_it_gives(
     read = {one.cluster: (len(one.brokers), one.bootstrap_servers is not None) for one in found.clusters}
     assert read == left
     ((_, reason),) = found.all_gaps
-    assert f"doesn't allow {permission}; grant it" in reason
+    assert f"access denied for {permission}; grant it" in reason
 
 
 def test_throttling_is_ridden_out_and_then_a_gap(find: Find, endpoint: AwsEndpoint) -> None:

@@ -10,8 +10,9 @@ from functools import partial
 from spark_apps.sources.msk import MskCluster, discover
 from streamwarden.base.config import Config
 from streamwarden.cli.probe.result import Answer, Question, sentence
+from streamwarden.rendering.readable import counted
 
-_PERMISSION = re.compile(r"doesn't allow ([a-z0-9]+:\w+)")
+_PERMISSION = re.compile(r"access denied for ([a-z0-9]+:\w+)")
 
 
 def questions(config: Config) -> Iterator[Question]:
@@ -35,7 +36,7 @@ def _ask(config: Config) -> Iterator[Answer]:
 
 def _summary(cluster: MskCluster) -> str:
     level = f", monitoring level {cluster.monitoring_level}" if cluster.monitoring_level else ""
-    return f"{cluster.state}, {cluster.kind}, {len(cluster.brokers)} brokers{level}"
+    return f"{cluster.state}, {cluster.kind}, {counted(len(cluster.brokers), 'broker')}{level}"
 
 
 def _statement(action: str) -> str:
