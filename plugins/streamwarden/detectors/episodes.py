@@ -172,6 +172,6 @@ _COMPLETE = sa.text(f"""
       and not bool_or(c.status in ('refused', 'late') or c.message like '%{ONLY_PRESENT}%')
       or count(c.status) = 0 and l.app = any(cast(:adding as text[]))
     union all
-    select app, h.hour from unnest(cast(:adding as text[])) as app
+    select adding.app, h.hour from unnest(cast(:adding as text[])) as adding (app)
     cross join (select distinct hour from detect.load where hour >= :start) as h
-    where not exists (select from detect.load as l where l.hour = h.hour and l.app = app)""")  # noqa: S608 our own text
+    where not exists (select from detect.load as l where l.hour = h.hour and l.app = adding.app)""")  # noqa: S608 our own text

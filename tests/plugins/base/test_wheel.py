@@ -73,7 +73,9 @@ WITHOUT_AIRFLOW = """
 import importlib, pkgutil, sys
 sys.modules |= dict.fromkeys(("airflow", "fastapi", "starlette", "asyncpg", "psycopg2"))  # none can be imported
 import spark_apps, streamwarden
-of_airflow = ("streamwarden.api.app", "streamwarden.ui.app", "streamwarden.ui.forms", "streamwarden.operators")
+of_airflow = tuple(f"streamwarden.{name}" for name in (
+    "api.app", "api.bounded", "api.metrics", "ui.app", "ui.forms", "ui.questions", "operators",
+))
 for package in (spark_apps, streamwarden):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         if module.name not in of_airflow and not module.name.endswith("__main__"):
