@@ -56,7 +56,7 @@ def test_json_and_csv_have_typed_values_and_nulls() -> None:
 def test_limit_is_reported_on_stderr() -> None:
     done = ask("topic_readers", "--param", "topic=orders", "--limit", "1", "--json")
     assert len(json.loads(done.stdout)) == 1
-    assert done.stderr == "streamwarden: only the first 1 rows; raise --limit.\n"
+    assert done.stderr == "streamwarden: only the first 1 row; raise --limit.\n"
 
 
 @pytest.mark.usefixtures("readers")
