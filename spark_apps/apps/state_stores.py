@@ -330,10 +330,16 @@ def _begins_with_time() -> Column:
     return (f.length("value") > 8) & f.coalesce(is_near, f.lit(False))
 
 
+def _context_topic() -> Column:
+    """The topic in a record context; null where the four bytes before it are no length."""
+    length = "try_cast(conv(hex(substring(value, 17, 4)), 16, 10) as int)"
+    return f.expr(f"decode(substring(value, 21, {length}), 'ISO-8859-1')")
+
+
 def _has_record_context() -> Column:
     """Whether the value begins like a buffer of Kafka Streams, whatever the store's name: time, offset, and the
     length and name of the record's topic (ProcessorRecordContext)."""
-    topic = f.expr("decode(substring(value, 21, conv(hex(substring(value, 17, 4)), 16, 10)), 'ISO-8859-1')")
+    topic = _context_topic()
     has_topic = _number_at(17).between(1, 249) & topic.rlike("^[a-zA-Z0-9._-]+$") & (f.length(topic) == _number_at(17))
     return f.coalesce(_first_milliseconds().between(*_TIMES_MS) & has_topic, f.lit(False))
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from streamwarden.base.config import CONFIG_ENV, Config, load_config
 from streamwarden.detectors import evaluate, load_detectors
 
-from spark_apps.apps.state_stores import schema_report, shapes_of
+from spark_apps.apps.state_stores import _context_topic, _has_record_context, schema_report, shapes_of
 from spark_apps.models.json_shapes import paths_of
 from spark_apps.sources.changelog_values import ChangelogReader, ChangelogValues
 from spark_apps.submit import run_app
@@ -252,6 +252,16 @@ def test_a_samza_jobs_changelog_is_read_as_the_config_says(changelog: Any, run_h
     assert decoy not in found
     [store] = select(warehouse, "select * from metrics.state_store_hourly")
     assert (store["application_id"], store["store"]) == (topic.removeprefix("seen-by-"), topic)
+
+
+def test_four_bytes_that_are_no_length_are_no_record_context(spark: Any) -> None:
+    """A value of an Avro or binary format has any bytes where a buffer of Kafka Streams has the length of a name."""
+    values = [(b"\x07" * 16 + struct.pack(">I", length) + b"topic",) for length in (5, 2**31, 2**32 - 1)]
+    times = [(struct.pack(">q", 1_790_000_000_000) + value[8:],) for (value,) in values]
+    frame = spark.createDataFrame(values + times, "value binary")
+    found = frame.select(_context_topic().alias("topic"), _has_record_context().alias("is_own")).collect()
+    assert [row.topic for row in found] == ["topic", None, None] * 2
+    assert [row.is_own for row in found] == [False] * 3 + [True, False, False]
 
 
 def test_framed_values_are_evaluated_by_their_registered_schemas(
