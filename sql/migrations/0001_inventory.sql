@@ -234,4 +234,4 @@ create table inventory.volume_stretch (
   provisioned_throughput_mib_s integer,  -- Provisioned throughput, in MiB/s
   instance_id text,  -- Instance that it is attached to; null: detached
   primary key (account, region, volume_id, valid_from)
-) with (fillfactor=70);
+) with (fillfactor = 70);
