@@ -34,30 +34,18 @@ scope as (
   ) as related
 ),
 
-request as (
-  select
-    *,
-    coalesce(
-      substring(resource_name from ' of ([^ ]+) at '),  -- `broker of shop at b1:9999`: over JMX
-      split_part(split_part(resource_name, ' ', 1), '/', 1)  -- `shop broker 3 log dirs`, `1234/eu-west-1 volumes`
-    ) as name
-  from detect.coverage
-  where hour = :hour
-),
-
 missing as (
   select
-    r.source,
-    r.resource_name,
-    r.name,
-    case
-      when r.resource_name ~ '^[^/ ]+/[a-z]{2}(-[a-z]+)+-[0-9]' then true
-      when starts_with(r.source, 'kafka') or r.resource_name ~ ' of [^ ]+ at ' then false
-    end as is_account
-  from request as r
+    c.source,
+    c.resource_name,
+    place.name,
+    place.is_account
+  from detect.coverage as c
+  cross join lateral detect.coverage_scope(c.source, c.resource_name) as place
   -- What an endpoint's exporter does not expose is no request without a response.
   where
-    r.app = any(cast(:apps as text[])) and r.status <> 'answered' and not starts_with(r.resource_name, 'metrics of ')
+    c.hour = :hour and c.app = any(cast(:apps as text[])) and c.status <> 'answered'
+    and not starts_with(c.resource_name, 'metrics of ')
 )
 
 select
