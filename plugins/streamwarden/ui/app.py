@@ -65,10 +65,6 @@ Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
 Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
 
 
-class InvalidAddressError(StreamwardenError):
-    """The address contains a character that PostgreSQL cannot store in text."""
-
-
 app = FastAPI(
     title="Streamwarden",
     dependencies=[Depends(requires_access_view(AccessView.PLUGINS)), Depends(forms.require_text)],
@@ -240,11 +236,6 @@ def _invalid_request(request: Request, error: RequestValidationError) -> Respons
     what = "The form" if request.method == "POST" else "The address"
     status = 422 if request.method == "POST" else 400
     return _problem(request, status, f"{what} is invalid", f"{first['loc'][-1]}: {first['msg']}.")
-
-
-@app.exception_handler(InvalidAddressError)
-def _invalid_address(request: Request, error: InvalidAddressError) -> Response:
-    return _problem(request, 400, "The address is invalid", str(error))
 
 
 @app.exception_handler(StreamwardenError)
