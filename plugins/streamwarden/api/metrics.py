@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
-from streamwarden.base.warehouse import open_warehouse
+from streamwarden.base.warehouse import read_only
 from streamwarden.store.queries import ask
 from streamwarden.tickets.sinks.credentials import airflow_connection
 
@@ -47,8 +47,7 @@ def metrics(request: Request) -> Response:
         if not _is_sent(token, request.headers.get("authorization", "")):
             return PlainTextResponse(REFUSED, 401, {"WWW-Authenticate": "Bearer"})
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        with open_warehouse(config).connect().execution_options(postgresql_readonly=True) as connection:
-            connection.execute(sa.text("select set_config('statement_timeout', :timeout, true)"), {"timeout": TIMEOUT})
+        with read_only(config, TIMEOUT) as connection:
             registry = CollectorRegistry(auto_describe=False)
             registry.register(_Warehouse(connection, config))
             return Response(encode(registry), headers={"Content-Type": content_type, "Cache-Control": "no-store"})

@@ -13,7 +13,7 @@ from streamwarden.api.cursor import cursor_of, position_of
 from streamwarden.api.models import MOST, Text
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.warehouse import open_warehouse
+from streamwarden.base.warehouse import open_warehouse, read_only
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import Response
@@ -36,8 +36,7 @@ class NotFound(StreamwardenError):
 def warehouse() -> Iterator[tuple[sa.Connection, Config]]:
     """A read-only connection with a statement timeout."""
     config = load_config()
-    with open_warehouse(config).connect().execution_options(postgresql_readonly=True) as connection:
-        connection.execute(sa.text("select set_config('statement_timeout', :timeout, true)"), {"timeout": TIMEOUT})
+    with read_only(config, TIMEOUT) as connection:
         yield connection, config
 
 

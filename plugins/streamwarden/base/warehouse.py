@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -64,6 +66,14 @@ def open_warehouse(config: Config) -> sa.Engine:
     """SQLAlchemy engine of the warehouse. Sets its URL in the environment, where `warehouse_io` finds it."""
     os.environ[WAREHOUSE_ENV] = warehouse_url(config)
     return engine(os.environ[WAREHOUSE_ENV])
+
+
+@contextmanager
+def read_only(config: Config, timeout: str) -> Iterator[sa.Connection]:
+    """A connection to the warehouse that can only read. `timeout`: of a statement, as PostgreSQL writes it, `20s`."""
+    with open_warehouse(config).connect().execution_options(postgresql_readonly=True) as connection:
+        connection.execute(sa.text("select set_config('statement_timeout', :timeout, true)"), {"timeout": timeout})
+        yield connection
 
 
 @cache

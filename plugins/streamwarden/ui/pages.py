@@ -18,7 +18,7 @@ from streamwarden.base.catalog import APPS
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, parse_hour
-from streamwarden.base.warehouse import open_warehouse
+from streamwarden.base.warehouse import open_warehouse, read_only
 from streamwarden.detectors import Detector, Finding, load_detectors
 from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
@@ -298,8 +298,7 @@ def _hour(text: str | None) -> datetime | None:
 def _warehouse() -> Iterator[tuple[sa.Connection, Config]]:
     """A read-only connection with a statement timeout of 20 s."""
     config = load_config()
-    with open_warehouse(config).connect().execution_options(postgresql_readonly=True) as connection:
-        connection.execute(sa.text("select set_config('statement_timeout', '20s', true)"))
+    with read_only(config, "20s") as connection:
         yield connection, config
 
 
