@@ -8,6 +8,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -175,9 +176,25 @@ def end_orphans(pid: int, created: float) -> None:
     for orphan in orphans:
         with suppress(psutil.NoSuchProcess):
             orphan.terminate()
-    for orphan in psutil.wait_procs(orphans, timeout=3)[1]:
+    for orphan in _still_running_after(3, orphans):
         with suppress(psutil.NoSuchProcess):
             orphan.kill()
+    _still_running_after(3, orphans)
+
+
+def _still_running_after(seconds: float, processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """The processes that have not ended within the given time; a zombie, which only its parent can remove, has."""
+    deadline = time.monotonic() + seconds
+    while (running := [process for process in processes if _is_running(process)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return running
+
+
+def _is_running(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _is_in_session(process: psutil.Process, pid: int, created: float) -> bool:
