@@ -15,6 +15,7 @@ from spark_apps.sources.cloudwatch import CloudWatchMetrics
 from spark_apps.sources.ec2 import Ec2Instances, Ec2InstanceTypes, Ec2Volumes
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_connect import KafkaConnect
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
@@ -31,6 +32,7 @@ SOURCES: tuple[type[DataSource], ...] = (
     Ec2Volumes,
     Jmx,
     KafkaCommits,
+    KafkaConnect,
     KafkaGroups,
     KafkaLogDirs,
     KafkaOffsets,

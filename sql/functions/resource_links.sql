@@ -135,6 +135,12 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   group by i.account, i.region, i.instance_id, m.cluster, m.group_id
 
   union all
+  select public.resource_key('connector', cluster, connect_cluster, connector), public.resource_key('group', cluster, group_id),
+    'reads as', hour
+  from inventory.connector_hourly
+  where hour = as_of and group_id is not null
+
+  union all
   select distinct public.resource_key('broker', cluster, leader::text), public.resource_key('topic', cluster, topic), 'leads', hour
   from metrics.partition_hourly
   where hour = as_of and leader is not null

@@ -151,6 +151,17 @@ create or replace function public.resources(as_of timestamptz) returns table (
   left join application as a on g.cluster = a.cluster and g.group_id = a.application_id
 
   union all
+  select 'connector', k.key, c.cluster || '/' || c.connect_cluster || '/' || c.connector, c.cluster, null,
+    coalesce(detect.owner_of(k.key), detect.owner_of(public.resource_key('group', c.cluster, c.group_id))), c.hour
+  from (
+    select distinct on (cluster, connect_cluster, connector) cluster, connect_cluster, connector, group_id, hour
+    from inventory.connector_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, connect_cluster, connector, hour desc
+  ) as c
+  cross join lateral (select public.resource_key('connector', c.cluster, c.connect_cluster, c.connector) as key) as k
+
+  union all
   -- A group on a topic, in this hour.
   select 'reading', k.key, r.cluster || '/' || r.topic || ' as read by ' || r.group_id, r.cluster, a.application_id,
     coalesce(detect.owner_of(k.key), detect.owner_of(public.resource_key('group', r.cluster, r.group_id)), a.owner), as_of

@@ -135,6 +135,38 @@ create table inventory.msk_cluster_hourly (
   primary key (hour, cluster)
 ) partition by range (hour);
 
+-- Connectors of Kafka Connect, as its REST API reports them.
+create table inventory.connector_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster that the Connect cluster works on
+  connect_cluster text not null,  -- Connect cluster, as named in the config
+  connector text not null,  -- Connector
+  url text not null,  -- Address of the connector in the REST API, without credentials
+  connector_type text,  -- source or sink
+  connector_class text,  -- Class of the connector, e.g. io.debezium.connector.postgresql.PostgresConnector
+  group_id text,  -- Consumer group of a sink: connect-<connector>, or consumer.override.group.id
+  state text not null,  -- RUNNING, PAUSED, STOPPED, RESTARTING, UNASSIGNED, or FAILED
+  worker text,  -- Worker that runs it, host:port
+  trace text,  -- Beginning of the stack trace if it failed
+  tasks integer not null,  -- Number of its tasks
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  primary key (hour, cluster, connect_cluster, connector)
+) partition by range (hour);
+
+-- Tasks of connectors, as the REST API of Kafka Connect reports them.
+create table inventory.connector_task_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster that the Connect cluster works on
+  connect_cluster text not null,  -- Connect cluster, as named in the config
+  connector text not null,  -- Connector
+  task_id integer not null,  -- Task of the connector, from 0
+  state text not null,  -- RUNNING, PAUSED, RESTARTING, UNASSIGNED, or FAILED
+  worker text,  -- Worker that runs it, host:port
+  trace text,  -- Beginning of the stack trace if it failed
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  primary key (hour, cluster, connect_cluster, connector, task_id)
+) partition by range (hour);
+
 -- Partitions that are being reassigned to other brokers.
 create table inventory.reassignment_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)

@@ -17,6 +17,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.consumer_groups.inventory import (
     brokers,
+    connectors,
     groups_of,
     known_commits,
     known_ends,
@@ -39,6 +40,7 @@ from spark_apps.models.consumer_lag import QUIET_RECORDS, STANDSTILL_SECONDS, st
 from spark_apps.runtime.executors import address_for_tasks
 from spark_apps.sources.kafka_client import clusters_of, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_connect import KafkaConnect
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
@@ -70,6 +72,8 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources["samza_checkpoints"] = read_clusters(spark, SamzaCheckpoints, clusters, **span)
     if registries := [cluster.name for cluster in watched if cluster.schema_registry]:
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries, hour=hour.isoformat())
+    if connects := [cluster.name for cluster in watched if cluster.connect]:
+        sources["kafka_connect"] = read_clusters(spark, KafkaConnect, connects, hour=hour.isoformat())
     sources["known_groups"] = known_groups(spark, hour)
     sources["known_ends"] = known_ends(spark, hour)
     sources["known_commits"] = known_commits(spark, hour)
@@ -97,6 +101,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "inventory.consumer_group_hourly": groups_of(sources),
         "inventory.consumer_member_hourly": members(sources),
         **schemas(sources),
+        **connectors(sources),
         "metrics.partition_hourly": log_partitions(sources),
         "metrics.log_dir_hourly": log_dirs(sources),
         "metrics.replica_sample": replicas_of(sources),

@@ -145,6 +145,7 @@ caused_by:
   offline_partition_stops_consumers: [partition_stuck, stuck, falling_behind]
   transaction_stops_consumers: [partition_stuck, stuck]
   reassignment_delays_consumers: [stuck, falling_behind, slow_recovery]
+  failed_connector_stops_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
   dead_threads_stop_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
   memory_stops_group: [no_members]
   garbage_collection_slows_group: [stuck, falling_behind, slow_recovery]

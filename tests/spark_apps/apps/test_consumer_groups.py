@@ -40,6 +40,7 @@ from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.simulator.frames import KNOWN_COMMITS, NO_KNOWN_ENDS, rows_frame
 from tests.spark_apps.offsets_log import Commit, commit, log_partition, times_written, write_commits, write_group
+from tests.spark_apps.sources.connect_api import connect_api
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -776,13 +777,19 @@ def test_an_unreachable_cluster_is_a_gap_without_rows_and_its_registry_is_read(
     cluster: dict[str, Any] = {"name": "dead", "bootstrap_servers": "127.0.0.1:1"}
     monkeypatch.setenv(CONFIG_ENV, str(file))
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
-    with registry() as (url, _):
-        file.write_text(yaml.safe_dump({"kafka": [cluster | {"schema_registry": {"url": f"{url}/one_broken"}}]}))
-        loaded = run_app(spark, "consumer_groups", present_hour() - HOUR, load_config())
+    with registry() as (url, _), connect_api() as connect:
+        connects = [{"name": "main", "url": f"{connect}/good"}, {"name": "bad", "url": f"{connect}/down"}]
+        rest = {"schema_registry": {"url": f"{url}/one_broken"}, "connect": connects}
+        file.write_text(yaml.safe_dump({"kafka": [cluster | rest]}))
+        loaded = run_app(spark, "consumer_groups", present_hour(), load_config())
     assert {table: n for table, n in loaded.items() if n} == {
         "inventory.schema_hourly": len(SCHEMAS),
         "inventory.registered_schema": 4,
+        "inventory.connector_hourly": 2,
+        "inventory.connector_task_hourly": 2,
     }
+    sink = rows(warehouse, "inventory.connector_hourly", "connector")["s"]
+    assert (sink["group_id"], sink["tasks"], sink["state"]) == ("connect-s", 1, "RUNNING")
     versions = rows(warehouse, "inventory.schema_hourly", "subject", "version")
     assert (versions["orders-value", 2]["schema_id"], versions["orders-value", 2]["compatibility"]) == (
         4,
@@ -801,4 +808,5 @@ def test_an_unreachable_cluster_is_a_gap_without_rows_and_its_registry_is_read(
         ("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits", "samza_checkpoints"),
         "refused",
     )
+    assert coverage["kafka_connect", "dead connect bad"]["status"] == "refused"
     assert "no broker of cluster 'dead' at 127.0.0.1:1 responded" in coverage["kafka_topics", "dead"]["message"]

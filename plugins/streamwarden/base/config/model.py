@@ -91,6 +91,16 @@ class SchemaRegistry(Section):
     timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
 
 
+class ConnectCluster(Section):
+    """A Kafka Connect cluster: the REST API of one of its workers, or of a load balancer in front of them."""
+
+    name: Name = Field(description="Name of the Connect cluster in rows, pages, and tickets.")
+    url: WebAddress = Field(description="Address of the REST API, e.g. http://connect.internal:8083")
+    user: str | None = Field(None, description="HTTP basic user, if the API requires one.")
+    password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
+    timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
+
+
 class AwsLogin(Section):
     """How Kafka clients log in to a cluster of Amazon MSK with what AWS holds: an IAM identity, or a secret."""
 
@@ -124,6 +134,10 @@ class KafkaCluster(Section):
         None, description="Amazon MSK: log in with AWS credentials (IAM), or with a secret of AWS Secrets Manager."
     )
     schema_registry: SchemaRegistry | None = Field(None, description="Its Schema Registry, if it has one.")
+    connect: list[ConnectCluster] = Field(
+        default_factory=list,
+        description="Kafka Connect clusters that work on it, to watch their connectors.",
+    )
 
 
 class MskClusters(Section):
