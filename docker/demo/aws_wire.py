@@ -29,8 +29,9 @@ SERVICES = {
     "autoscaling": "autoscaling",
     "kafka": "kafka",
     "secretsmanager": "secretsmanager",
+    "glue": "glue",
 }
-JSON_SERVICES = ("monitoring", "secretsmanager")
+JSON_SERVICES = ("monitoring", "secretsmanager", "glue")
 REST_SERVICES = ("kafka",)
 AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/(?P<date>\d{8})/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9]+)"

@@ -24,6 +24,7 @@ from streamwarden.base.config import Config
 from spark_apps.models.json_look_alikes import look_alikes
 from spark_apps.models.json_shapes import FRAMED
 from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
+from spark_apps.models.schema_frames import with_common_frames
 from spark_apps.models.schema_report import Exemplar, Report, one_row_each
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.models.streams_topics import OWN_FORMATS
@@ -100,6 +101,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     topics = _topics(rows)
     refused = topics.where("gap is not null").select("resource")
     values = rows.where("value is not null").join(f.broadcast(refused), "resource", "left_anti")
+    values = with_common_frames(values, clusters_of(config))
     names = sorted(row.resource for row in topics.where("gap is null").select("resource").collect())
     report = _reports(values, names, _registered(sources), show_values=config.gathering.show_example_values)
     topics = _with_gaps(topics, report)

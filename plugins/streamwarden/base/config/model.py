@@ -83,12 +83,35 @@ class AwsAccount(Section):
 
 
 class SchemaRegistry(Section):
-    """The Schema Registry of a Kafka cluster (Confluent's REST interface)."""
+    """The Schema Registry of a Kafka cluster: Confluent's REST interface, Apicurio's own, or AWS Glue."""
 
-    url: WebAddress = Field(description="Its address, e.g. https://registry.internal:8081")
+    kind: Literal["confluent", "apicurio", "glue"] = Field(
+        "confluent",
+        description="`confluent`: Confluent's REST interface, which Karapace has, too. `apicurio`: Apicurio's own (v2,"
+        " v3). `glue`: AWS Glue.",
+    )
+    url: WebAddress | None = Field(
+        None,
+        description="Its address, e.g. https://registry.internal:8081; Apicurio v2: with /apis/registry/v2. Not for"
+        " `glue`.",
+    )
     user: str | None = Field(None, description="HTTP basic user or API key, if the registry requires one.")
     password: str | None = Field(None, repr=False, description="Its password or secret, as `${NAME}`.")
+    ids: Literal["content", "global"] | None = Field(
+        None, description="`apicurio`: which id the values carry; empty: `content` (v3), or `global` (v2)."
+    )
+    registry: Name = Field("default-registry", description="`glue`: name of the registry.")
+    account: AccountId | None = Field(None, description="`glue`: its account (under `aws`).")
+    region: Region | None = Field(None, description="`glue`: its region.")
     timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
+
+    @model_validator(mode="after")
+    def _has_its_place(self) -> SchemaRegistry:
+        if self.kind == "glue" and (self.account is None or self.region is None or self.url is not None):
+            raise ValueError("`kind: glue` needs `account` and `region`, and has no `url`")
+        if self.kind != "glue" and self.url is None:
+            raise ValueError(f"`kind: {self.kind}` needs `url`")
+        return self
 
 
 class ConnectCluster(Section):

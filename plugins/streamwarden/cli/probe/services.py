@@ -7,7 +7,7 @@ from functools import partial
 
 from spark_apps.sources.kafka_connect import ConnectApi
 from spark_apps.sources.kafka_connect import Refused as ConnectRefused
-from spark_apps.sources.schema_registry import Refused, Registry
+from spark_apps.sources.schema_registry import Refused, open_registry
 from streamwarden.base.config import Config, ConnectCluster, KafkaCluster
 from streamwarden.base.config.trackers import Tracker
 from streamwarden.base.errors import StreamwardenError
@@ -34,11 +34,11 @@ def questions(config: Config) -> Iterator[Question]:
 def _registry(cluster: KafkaCluster) -> Iterator[Answer]:
     source, registry = f"schema registry of {cluster.name}", None
     try:
-        registry = Registry(cluster)
+        registry = open_registry(cluster)
         level, page = registry.compatibility(), next(registry.schemas(), [])
         yield Answer(source, "GET /config", answer=f"level {level}")
         yield Answer(source, "GET /schemas", answer=f"{len(page)} schemas in a page")
-    except Refused as error:
+    except (Refused, StreamwardenError) as error:
         rejected = "rejected user and password" in str(error)
         action = "correct `user` and `password` of `schema_registry`; the user must be allowed to read subjects"
         yield Answer(source, "GET /config, /schemas", problem=f"{error}", action=action if rejected else None)
