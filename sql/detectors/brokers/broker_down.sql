@@ -151,25 +151,6 @@ cluster_list as (
   group by cluster
 ),
 
--- The last reported values of the JVM, and whether it responds in this hour.
-jvm as (
-  select
-    cluster,
-    broker_id,
-    (array_agg(endpoint order by hour desc))[1] as endpoint,
-    bool_or(samples is not null) filter (where hour = :hour) as is_responding,
-    (array_agg(instance_id order by hour desc) filter (where instance_id is not null))[1] as instance_id,
-    (array_agg(open_file_descriptors order by hour desc) filter (where samples is not null))[1] as open_file_descriptors,
-    (array_agg(nullif(greatest(max_file_descriptors, 0), 0) order by hour desc) filter (where samples is not null))[1]
-      as max_file_descriptors,
-    (array_agg(heap_used_bytes order by hour desc) filter (where samples is not null))[1] as heap_used_bytes,
-    (array_agg(heap_max_bytes order by hour desc) filter (where samples is not null))[1] as heap_max_bytes
-  from metrics.broker_hourly
-  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-  and hour <= :hour and broker_id is not null
-  group by cluster, broker_id
-),
-
 restarted as (
   select
     r.cluster,
@@ -206,7 +187,8 @@ broker as (
   left join inventory.broker_hourly as n
     on n.hour = :hour and b.cluster = n.cluster and b.broker_id = n.broker_id
   left join cluster_list as r on b.cluster = r.cluster
-  left join jvm as j on b.cluster = j.cluster and b.broker_id = j.broker_id
+  left join public.broker_jvms(:hour, cast(:look_back_hours as integer)) as j
+    on b.cluster = j.cluster and b.broker_id = j.broker_id
   left join restarted as s on b.cluster = s.cluster
 ),
 
@@ -229,31 +211,6 @@ disk as (
   where d.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
   and d.hour <= :hour
   order by g.cluster asc, g.broker_id asc, d.hour desc, disk_used_ratio desc nulls last, d.log_dir asc
-),
-
-instance_now as (
-  select
-    g.cluster,
-    g.broker_id,
-    n.state as instance_state,
-    coalesce(n.state, '') <> 'running' as is_instance_gone
-  from gone as g
-  inner join (
-    select distinct
-      instance_id,
-      account,
-      region
-    from inventory.instance_hourly
-    where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-    and hour <= :hour
-  ) as known on g.instance_id = known.instance_id
-  left join inventory.instance_hourly as n on n.hour = :hour and g.instance_id = n.instance_id
-  -- EC2 returns each account and region separately: without one of them an instance is not gone but unknown.
-  where exists (
-    select
-    from inventory.instance_hourly as i
-    where i.hour = :hour and known.account = i.account and known.region = i.region
-  )
 ),
 
 -- The volume with the lowest burst balance.
@@ -332,7 +289,7 @@ select
     when b.is_retired then 'retired'
     when b.is_responding then 'responding'
     when s.no_listener_partitions > 0 and k.missing_partitions is null then 'no_listener'
-    when m.is_instance_gone then 'instance_gone'
+    when m.is_gone then 'instance_gone'
     when b.is_rolling then 'rolling_restart'
     when d.disk_used_ratio >= :full_ratio then 'disk_full'
     when b.files_used_ratio >= :files_ratio then 'file_descriptors_exhausted'
@@ -350,8 +307,8 @@ select
   s.led_partitions,
   r.groups,
   b.instance_id,
-  m.instance_state,
-  m.is_instance_gone,
+  m.state as instance_state,
+  m.is_gone as is_instance_gone,
   d.log_dir,
   d.disk_used_ratio,
   d.usable_bytes,
@@ -368,7 +325,8 @@ select
   b.restarted_peers,
   s.affected
 from broker as b
-left join instance_now as m on b.cluster = m.cluster and b.broker_id = m.broker_id
+left join gone as g on b.cluster = g.cluster and b.broker_id = g.broker_id
+left join public.instances_gone(:hour, cast(:look_back_hours as integer)) as m on g.instance_id = m.instance_id
 left join disk as d on b.cluster = d.cluster and b.broker_id = d.broker_id
 left join credits as c on b.cluster = c.cluster and b.broker_id = c.broker_id
 left join missing as k on b.cluster = k.cluster and b.broker_id::text = k.broker_id

@@ -230,44 +230,14 @@ worst as (
     hours_to_full asc nulls last, used_ratio desc, log_dir asc
 ),
 
--- Growth is known only for directories that were reported 24 hours ago. There, a topic without an earlier size is new.
-reported_before as (
-  select distinct
-    cluster,
-    broker_id,
-    log_dir
-  from metrics.replica_sample
-  where hour = :hour - interval '24 hours'
-),
-
-replica as (
-  select
-    r.cluster,
-    r.broker_id,
-    r.log_dir,
-    r.topic,
-    sum(r.size_bytes) filter (where r.hour = w.hour) as size_bytes,
-    sum(case when r.hour = w.hour then r.size_bytes else -r.size_bytes end) as grown_bytes
-  from worst as w
-  inner join metrics.replica_sample as r
-    on w.cluster = r.cluster and w.broker_id = r.broker_id and w.log_dir = r.log_dir
-  inner join reported_before as k
-    on w.cluster = k.cluster and w.broker_id = k.broker_id and w.log_dir = k.log_dir
-  where r.hour in (:hour, :hour - interval '24 hours')
-  and w.reason not in ('enough_space', 'not_reported', 'short_history')
-  group by r.cluster, r.broker_id, r.log_dir, r.topic
-),
-
 ranked as (
-  select *
-  from (
-    select
-      *,
-      row_number() over (partition by cluster, broker_id order by grown_bytes desc, topic asc) as place
-    from replica
-    where grown_bytes > 0
-  ) as r
-  where place <= 5
+  select
+    w.cluster,
+    w.broker_id,
+    g.*
+  from worst as w
+  cross join lateral public.log_dir_growth(:hour, w.cluster, w.broker_id, w.log_dir) as g
+  where w.reason not in ('enough_space', 'not_reported', 'short_history')
 ),
 
 topic as (
