@@ -378,7 +378,9 @@ def test_a_past_hour_comes_from_the_commit_history(
     assert "shop/warm-up" not in found
 
 
-@pytest.mark.parametrize(("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), (3, 39.5, 360)])
+@pytest.mark.parametrize(
+    ("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), pytest.param(3, 39.5, 360, marks=pytest.mark.rare)]
+)
 def test_a_clock_ahead_does_not_hide_a_stuck_group(
     servers: str,
     run_hour: Callable[[datetime], Config],
@@ -666,6 +668,7 @@ def test_the_position_of_a_samza_job_comes_from_its_checkpoints(
     assert not {resource for resource in gaps if job in resource}
 
 
+@pytest.mark.rare
 def test_members_that_leave_a_group_are_in_its_generations(
     servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
