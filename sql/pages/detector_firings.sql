@@ -9,7 +9,7 @@ select
   f.close_reason,
   filed.external_key,
   filed.external_url,
-  exists (
+  exists(
     select from tickets.response as r
     where r.fingerprint = f.fingerprint and r.verb = 'false_positive' and r.said_at >= f.since_hour
       and (f.closed_hour is null or r.said_at < f.closed_hour + interval '7 days')
