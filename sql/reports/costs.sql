@@ -1,4 +1,18 @@
--- Costs, and savings of open advice, in the newest gathered hour: the sum of each kind, and its largest lines.
+-- Costs, and savings of open advice, in the newest gathered hour: the sum of each kind, and its largest lines: volumes by
+-- application or cluster, logs by owner, application, or cluster, advice by detector.
+with line as (
+  select
+    kind,
+    case kind
+      when 'volumes' then coalesce(application, cluster) when 'logs' then coalesce(owner, application, cluster) else title
+    end as whose,
+    sum(resources) as resources,
+    sum(without_price) as without_price,
+    sum(usd_per_month) as usd_per_month
+  from public.costs
+  group by kind, whose
+)
+
 select
   kind,
   whose,
@@ -7,6 +21,6 @@ select
   usd_per_month,
   sum(usd_per_month) over of_kind as kind_usd_per_month,
   sum(without_price) over of_kind as kind_without_price
-from public.costs
+from line
 window of_kind as (partition by kind)
 order by kind asc, usd_per_month desc nulls last, whose asc

@@ -22,6 +22,7 @@ from streamwarden.base.warehouse import engine
 from streamwarden.detectors import evaluate, load_detectors
 from streamwarden.detectors.backtest import backtest
 from streamwarden.store.migrate import migrate
+from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui import pages
 from streamwarden.ui.render import render
 
@@ -149,8 +150,8 @@ def page_seconds() -> dict[str, tuple[float, int]]:
         "findings": ("findings.html", lambda: pages.findings(None, None, None)),
         "finding": ("finding.html", lambda: pages.finding(found["fingerprint"], None)),
         "coverage": ("coverage.html", lambda: pages.coverage(None)),
-        "detectors": ("detectors.html", pages.detectors),
-        "detector": ("detector.html", lambda: pages.detector(found["detector"])),
+        "detectors": ("detectors.html", detector_pages.detectors),
+        "detector": ("detector.html", lambda: detector_pages.detector(found["detector"])),
     }
     result = {}
     for name, (template, values) in shown.items():

@@ -22,14 +22,17 @@ from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
+from streamwarden.detectors.backtest_jobs import QueueError
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
+from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui import forms, incidents, links, overview, pages, questions, resources, searching
 from streamwarden.ui.render import render
 
@@ -39,6 +42,7 @@ ASSETS = {
     "style.css": "text/css",
     "frame.js": "text/javascript",
     "search.js": "text/javascript",
+    "pending.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "icon-dark.svg": "image/svg+xml",
 }
@@ -62,6 +66,7 @@ State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledge
 Searched = Annotated[str | None, Query(alias="q", max_length=200)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
+BacktestId = Annotated[int | None, Query(ge=1, lt=2**63)]
 Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
 
 
@@ -171,13 +176,28 @@ def coverage(request: Request, hour: HourQuery = None) -> HTMLResponse:
 @app.get("/detectors")
 def detectors(request: Request) -> HTMLResponse:
     """All detectors."""
-    return _page(request, "detectors.html", pages.detectors())
+    return _page(request, "detectors.html", detector_pages.detectors())
 
 
 @app.get("/detectors/{detector}")
-def detector(request: Request, detector: str) -> HTMLResponse:
+def detector(request: Request, user: GetUserDep, detector: str, backtest: BacktestId = None) -> HTMLResponse:
     """One detector."""
-    return _page(request, "detector.html", pages.detector(detector))
+    values = detector_pages.detector(detector, backtest)
+    return _page(request, "detector.html", values | {"form": forms.form_for(request, user)})
+
+
+@app.post("/detectors/{detector}/backtests", dependencies=[Depends(forms.require_editor)])
+async def try_parameters(request: Request, user: GetUserDep, detector: str) -> RedirectResponse:
+    """Queues a backtest with the parameters of the form, then shows the detector's page."""
+    fields = {name: value for name, value in (await request.form(max_fields=100)).items() if isinstance(value, str)}
+    forms.require_own(fields.pop("token", ""), user)
+    try:
+        queued = await run_in_threadpool(detector_pages.submit_backtest, detector, fields, user.get_name())
+    except (QueueError, links.UnknownError):
+        raise
+    except StreamwardenError as error:
+        raise ResponseError(str(error)) from None
+    return RedirectResponse(f"{_root(request)}/detectors/{detector}?backtest={queued}#backtest", status_code=303)
 
 
 @app.get("/static/{name}")
@@ -223,6 +243,11 @@ def _unknown(request: Request, error: links.UnknownError) -> Response:
 @app.exception_handler(forms.ForgedError)
 def _forged(request: Request, error: forms.ForgedError) -> Response:
     return _problem(request, 403, "Nothing was changed", str(error))
+
+
+@app.exception_handler(QueueError)
+def _queue_full(request: Request, error: QueueError) -> Response:
+    return _problem(request, 429, "Nothing was changed", str(error))
 
 
 @app.exception_handler(ResponseError)

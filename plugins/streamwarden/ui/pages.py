@@ -20,7 +20,6 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, parse_hour
 from streamwarden.base.warehouse import open_warehouse, read_only
 from streamwarden.detectors import Detector, Finding, load_detectors
-from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.detectors.resources import owner_entry
 from streamwarden.rendering.readable import SEVERITIES, clean, counted, labels, readable, span
@@ -31,8 +30,7 @@ from streamwarden.tickets.responses import Response
 from streamwarden.ui.links import KIND_LABELS, UnknownError
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
-MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES, MAX_FALSE_POSITIVES = 40, 60, 50, 20
-IDLE_EXCEPTION = timedelta(days=7)
+MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES = 40, 60, 50
 STALE_AFTER = timedelta(hours=3)  # the hour, the time until its data is complete, and its run
 STATUS_LABELS = {
     "firing": "firing",
@@ -228,40 +226,6 @@ def coverage(hour_text: str | None) -> Row:
         return base | {"sources": sources, "gaps": gaps, "loads": loads, "before": hour - HOUR, "after": hour + HOUR}
 
 
-def detectors() -> Row:
-    """All detectors by subject, with their status in the last 24 h."""
-    with _warehouse() as (connection, config):
-        newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
-        rows = _detector_rows(connection, config, newest)
-        return {"place": "detectors", "newest": newest, "subjects": groupby(rows, key=lambda row: row["subject"])}
-
-
-def detector(detector_id: str) -> Row:
-    """One detector: description, runbook, limitations, parameters, verdicts, SQL, and its open findings."""
-    known = load_detectors()
-    if detector_id not in known:
-        raise UnknownError("There is no such detector; the page Detectors lists all.")
-    this = known[detector_id]
-    with _warehouse() as (connection, config):
-        newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
-        strips = [row for row in _detector_rows(connection, config, newest) if row["id"] == detector_id]
-        found = _fetch(connection, "findings", **NO_FILTER | {"detector": detector_id}, most=MAX_LINES)
-        false_positives = _fetch(connection, "false_positives", detector=detector_id, most=MAX_FALSE_POSITIVES)
-        known_exceptions = {row["rule"]: row for row in _fetch(connection, "exceptions", detector=detector_id)}
-    in_force = this.params_in_force(config)
-    return {
-        "place": "detectors",
-        "detector": this,
-        "status": strips[0],
-        "newest": newest,
-        "findings": found,
-        "in_force": in_force,
-        "false_positives": false_positives,
-        "exceptions": _exceptions(this, config, known_exceptions, newest),
-        "psql": psql_script(this, in_force, newest.replace(minute=0, second=0, microsecond=0)),
-    }
-
-
 def response_data(connection: sa.Connection, fingerprints: list[str], fingerprint: str) -> Row:
     """Responses to findings, and the data of the response forms of one of them."""
     return {
@@ -271,20 +235,6 @@ def response_data(connection: sa.Connection, fingerprints: list[str], fingerprin
         "linkable": _fetch(connection, "linkable", fingerprint=fingerprint, most=MAX_LINES),
         "max_characters": responses.MAX_CHARACTERS,
     }
-
-
-def _exceptions(detector: Detector, config: Config, known: Mapping[str, Row], newest: datetime) -> list[Row]:
-    """The exceptions of a detector in the config, the number of resources each matches, and its problem if any."""
-    entries = []
-    for exception in exceptions_of(detector, config):
-        row = known.get(exception.rule)
-        idle = row is not None and newest - (row["matched_hour"] or row["first_hour"]) >= IDLE_EXCEPTION
-        if not exception.holds_in(newest):
-            problem = f"Expired on {exception.until}: its resources are evaluated like all others."
-        else:
-            problem = f"No match for {IDLE_EXCEPTION.days} days: remove it if it is no longer needed." if idle else ""
-        entries.append({"exception": exception, "resources": row["resources"] if row else None, "problem": problem})
-    return entries
 
 
 def _hour(text: str | None) -> datetime | None:
@@ -341,35 +291,6 @@ def _strip_label(cells: list[Cell]) -> str:
     periods = [(status, len(list(group))) for status, group in groupby(cells, key=lambda cell: cell.status)]
     text = ", then ".join(f"{STATUS_LABELS.get(status, status)} {count} h" for status, count in periods)
     return f"Last {len(cells)} hours, oldest first: {text}."
-
-
-def _detector_rows(connection: sa.Connection, config: Config, newest: datetime) -> list[Row]:
-    """All detectors with their status in the last 24 h, including disabled ones."""
-    by_detector: dict[str, list[Row]] = {}
-    for row in _fetch(connection, "detector_strips", newest=newest, hours=STRIP_HOURS):
-        by_detector.setdefault(row["detector"], []).append(_detector_hour(row))
-    enabled = load_detectors(config=config)
-    rows = []
-    for detector in load_detectors().values():
-        hours = by_detector.get(detector.id, [])
-        last = hours[-1] if hours else None
-        rows.append(
-            {"id": detector.id, "subject": detector.subject, "title": detector.title, "severity": detector.severity}
-            | {"maturity": detector.maturity, "enabled": detector.id in enabled, "last": last}
-            | {"strip": _strip(newest, STRIP_HOURS, hours)}
-        )
-    return sorted(rows, key=lambda row: row["subject"])
-
-
-def _detector_hour(row: Row) -> Row:
-    if row["status"] != "evaluated":
-        return row | {"text": f"{row['status']}: {row['message']}"}
-    status = "firing" if row["firing"] else "unknown" if row["unknown"] and not row["ok"] else "ok"
-    if not row["firing"] and not row["ok"] and not row["unknown"]:
-        status = "none"
-    counts = {"firing": row["firing"], "healthy": row["ok"], "not evaluated": row["unknown"]}
-    text = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "no resources"
-    return row | {"status": status, "text": text}
 
 
 def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
