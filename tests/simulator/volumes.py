@@ -8,7 +8,7 @@ random hours of each instance. All volumes of an instance are evaluated together
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from demo.ebs_days import Volume
 from demo.ebs_physics import INSTANCE_BURST_SECONDS, Minutes, charged_bytes, pieces, serve, volume_limits
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.detectors import Finding
 
 from spark_apps.apps import ebs_volumes as app
 from tests.simulator.bench import Bench
@@ -27,6 +28,7 @@ from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import JUST_NOW, MINUTE, Fleet, meant
 from tests.simulator.volume_sources import sources
 
+DETECTOR = "ebs_volume_starving"
 FIRST = START + timedelta(days=1)
 """The first evaluated hour: the app looks back a day."""
 HURTS, HARMLESS = 25, 10
@@ -183,9 +185,20 @@ def cases(fleet: Fleet) -> list[Case]:
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
+    scored = prepare(bench, scenario)
+    return scored(bench.findings(DETECTOR))
+
+
+def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score]:
+    """Simulates and loads; returns what scores findings of the detector, with whatever parameters they were made."""
     fleet = build(scenario)
-    verdicts = verdicts_of(bench, fleet, cases(fleet))
-    result = score("starving volumes", bench.detector("ebs_volume_starving"), verdicts, fleet.truth)
+    load(bench, fleet, cases(fleet))
+    return lambda found: _scored(bench, fleet, found)
+
+
+def _scored(bench: Bench, fleet: Fleet, found: list[Finding]) -> Score:
+    verdicts = [_verdict(row) for row in found]
+    result = score("starving volumes", bench.detector(DETECTOR), verdicts, fleet.truth)
     result.errors, result.error_of = _forecast_errors(verdicts, fleet.truth.faults), "time to exhaustion"
     _check_claims(result, fleet, verdicts)
     return result
@@ -193,13 +206,22 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 
 def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
     """Verdicts of the detector on these hours."""
+    load(bench, fleet, chosen)
+    return [_verdict(row) for row in bench.findings(DETECTOR)]
+
+
+def _verdict(row: Finding) -> Verdict:
+    return Verdict.of(row.resource.columns["volume_id"], row)
+
+
+def load(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
+    """Loads these hours of volumes into the warehouse, as the app does."""
     with TemporaryDirectory() as folder:
         frames = app.transform(sources(bench.spark, fleet, chosen, Path(folder)), EVALUATED, Config())
         # No detector of volumes reads single minutes.
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
     bench.remember("metrics.volume_hourly", "volume_id")
-    return [Verdict.of(row.resource.columns["volume_id"], row) for row in bench.findings("ebs_volume_starving")]
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
