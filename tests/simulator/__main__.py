@@ -1,5 +1,6 @@
 """`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none] [PLATEAU=1]`: simulates
-fleets, evaluates them with the product's own code, and prints the scores of its detectors. Exit code 1: a goal is missed.
+fleets, evaluates them with the product's own code, and prints the scores of its detectors. Exit code 1: a goal is
+missed.
 
 A part is a simulated fleet with its faults and decoys, and one score, or one per detector that evaluates it. With
 FAULTS=none the fleet has decoys only: what looks like a fault to the detector that is scored. With PLATEAU=1 the

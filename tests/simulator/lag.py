@@ -27,6 +27,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.simulator import lag_loads
 from tests.simulator.bench import Bench
 from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
@@ -399,6 +400,7 @@ FAULTS: tuple[Callable[[Builder], object], ...] = (
     Builder.falls_behind_on_event_time,
     Builder.rewound_too_far,
     Builder.hours_behind_by_a_guess,
+    *lag_loads.FAULTS,
 )
 DECOYS: tuple[Callable[[Builder], object], ...] = (
     Builder.healthy,
@@ -413,6 +415,7 @@ DECOYS: tuple[Callable[[Builder], object], ...] = (
     Builder.all_is_deleted,
     Builder.punctual_by_a_guess,
     Builder.late_by_a_guess,
+    *lag_loads.DECOYS,
 )
 
 
