@@ -1,4 +1,4 @@
-"""Groups on uneven partitions and groups that rebalance: idle partitions beside a busy one, pauses while all is well."""
+"""Groups on uneven partitions and groups that rebalance: idle partitions beside a busy one, pauses while well."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
 
 def _is_of_volume(fault: Fault) -> bool:
     """Whether the fault is one of the volume itself, so that another type or size helps."""
-    return not fault.kind.startswith(("instance", "stalled", "slow", "hydrating", "beside", "healthy", "micro"))
+    return not fault.kind.startswith(("instance", "stalled", "slow", "hydrating", "beside", "healthy"))
 
 
 def _is_held_by_instance(fleet: Fleet, verdict: Verdict) -> bool:
@@ -308,6 +308,10 @@ def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str
     advised = [metrics[name] for name in ADVISED]
     if advised[0] is None:
         return "no volume is advised"
+    if fault.kind.startswith("micro") and metrics["is_demand_lower_bound"]:
+        # What is cut off within the minute is open demand: the advice is a step, and its effect is not known.
+        then = metrics["minutes_throttled_in_14_days_if_changed"]
+        return None if then is None else f"at least {advised}, and yet throttled for {then} min with it"
     volume = fleet.world.volumes[fault.resource_name]
     limits = volume_limits(advised[0], *(None if metric is None else int(metric) for metric in advised[1:]))
     reads, writes = _wanted(fleet, volume, fault)
