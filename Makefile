@@ -42,7 +42,7 @@ format: setup ## Format the Python code
 bench: setup ## Measure: speed, CPU and memory against a floor in the same run (PART=load,scale)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.bench
 
-evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none)
+evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none, PLATEAU=1)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
 mutants: setup ## Take figures out of the detectors' cases, and change their SQL: what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)

@@ -89,6 +89,8 @@ class Injected:
     resource: str
     injected_at: str
     why: str
+    reasons: tuple[str, ...]
+    """Reasons of the finding that are right: the first that is expected, and others that say the same."""
     follows: tuple[str, ...] = ()
     """Downstream effects that its ticket has to list: titles with resources."""
 
@@ -179,6 +181,7 @@ class Fleet:
             "state_store_schema_drift",
             DRIFTING_TOPIC,
             "orders' `quantity` turned from integer to string, and `address.postcode` went away",
+            ("breaks_restore",),
         )
 
     def config(self) -> dict[str, Any]:
@@ -391,13 +394,13 @@ class Fleet:
         if "ebs" in self.faults:
             why = "10 GiB gp2 (100 IOPS baseline) with a demand of about 950 IOPS for hours: no I/O credits left"
             since = self.hour - EBS_FAULT_LEAD
-            self.injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, since)
+            self.injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, ("bucket_empty",), since)
         if "memory" in self.faults:
             why = f"3,500 MiB of heap and {self._partitions} partitions of unbounded RocksDB stores on a 4 GiB instance"
-            self.injected("memory", "app_memory_heavy", APP, why)
+            self.injected("memory", "app_memory_heavy", APP, why, ("heap_oversized", "over_budget"))
         if "rogue" in self.faults:
             why = "a consumer that commits no offsets reads the cold topic `clickstream` from disk repeatedly"
-            self.injected("rogue", "consumer_rogue", CLUSTER, why)
+            self.injected("rogue", "consumer_rogue", CLUSTER, why, ("rogue",))
 
     def injected(
         self,
@@ -405,12 +408,13 @@ class Fleet:
         detector: str,
         resource: str,
         why: str,
+        reasons: tuple[str, ...],
         at: datetime | None = None,
         follows: tuple[str, ...] = (),
     ) -> None:
         """Records an injected fault."""
         moment = (at or datetime.now(UTC)).isoformat(timespec="seconds")
-        self.truth.append(Injected(fault, detector, resource, moment, why, follows))
+        self.truth.append(Injected(fault, detector, resource, moment, why, reasons, follows))
         self._write_truth()
 
     def _write_truth(self) -> None:

@@ -12,6 +12,8 @@ reads:
   - metrics.consumer_partition_hourly
   - metrics.log_dir_hourly
   - metrics.volume_hourly
+  - metrics.volume_sample
+  - metrics.instance_network_sample
 params:
   look_back_hours: {default: 24, unit: h, why: "metrics of a broker from so long before its failure still help to explain it"}
   roll_minutes: {default: 60, unit: min, why: "a rolling restart reaches the next broker within an hour"}
@@ -25,6 +27,8 @@ params:
     default: 1
     unit: "%"
     why: "a volume without burst credits is so slow that the broker loses its session with the controller"
+  outage_minutes: {default: 15, unit: min, why: "a restart with log recovery takes some minutes; partitions miss a replica for longer"}
+  quiet_ratio: {default: 0.1, unit: ratio, why: "of its writes or network traffic before; logging and monitoring of the host continue"}
 key_metrics: [last_listed_at, replicas, missing_partitions, leaderless_partitions, groups]
 verdicts:
   instance_gone:
@@ -81,6 +85,21 @@ verdicts:
       - "{% if is_heap_full %}Raise its heap first: the heap was full.{% endif %}"
       - "Check the last lines of server.log and the kernel log (OOM killer) for the cause."
     commands: *commands
+  was_down:
+    status: firing
+    severity: warning
+    message: "Broker {{ broker_id }} was down from {{ down_since }} to {{ started_at }} ({{ down_seconds }})."
+    details:
+      - "{% if last_listed_at %}The cluster listed the broker before, at {{ previously_listed_at }}, and lists it again.{% endif %}"
+      - "Its JVM started at {{ started_at }}; before, instance {{ instance_id }} wrote or sent nothing to speak of for {{ down_seconds }}."
+    impact: "In that time its partitions had fewer replicas or no leader; the broker then replicates what it missed."
+    actions:
+      - "Check the last lines of server.log before {{ down_since }} and the kernel log (OOM killer){% if host %} on host {{ host }}{% endif %} for the cause."
+      - "Return the leaders to the broker with a preferred leader election."
+    commands:
+      - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"
+      - "kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions"
+  restarted: {status: ok, message: "Broker {{ broker_id }} started at {{ started_at }}, and the cluster lists it."}
   rolling_restart:
     status: ok
     message: "Broker {{ broker_id }} is restarting: {{ restarted_peers | counted('peer') }} restarted within the last {{ roll_minutes }}."
@@ -95,6 +114,8 @@ causes:
   broker_down_loses_replicas: &down [instance_gone, disk_full, file_descriptors_exhausted, down]
   broker_loses_replicas: *down
   broker_down_leaves_partitions_offline: *down
+  outage_leaves_replicas_behind: [was_down]
+  outage_delays_consumers: [was_down]
 caused_by:
   instance_failure_stops_broker: *down
   limits_stop_broker: *down
@@ -108,6 +129,10 @@ description: |
   last values reported before the failure. If all replicas are in sync and a leader does not have our listener, the broker runs
   (see partitions_leaderless). The cluster itself returns the list, so a failure of our own network is not taken for a dead
   broker: if no broker responds, the result is unknown.
+
+  An outage between two runs: the hour before listed the broker, this hour lists it again, and its JVM started in between.
+  It was down for the minutes before this start in which its volumes took no writes, or its instance's network was idle
+  (below quiet_ratio of the hour before), from outage_minutes on. Such a finding fires for one hour.
 runbook: |
   ## Meaning
   The cluster's metadata no longer contain a broker that has replicas.
@@ -123,7 +148,8 @@ runbook: |
   3. If it is not to return: move its replicas with kafka-reassign-partitions.sh.
 limitations: |
   A broker that only we cannot reach is still listed and not down. Without a majority of controllers a dead broker stays
-  listed; controllers_missing covers that. An outage between two runs is not detected. Without JMX, a rolling restart at
+  listed; controllers_missing covers that. An outage between two runs is detected only
+  with the minutes of CloudWatch, and not for a broker without traffic. Without JMX, a rolling restart at
   the moment of both requests is reported as a failure. An instance counts as gone only if EC2 returned other instances of
   its account and region.
 */
@@ -135,8 +161,7 @@ with before as (
     max(hour) filter (where is_listed) as last_listed_hour,
     (array_agg(host order by hour desc) filter (where host is not null))[1] as host
   from inventory.broker_hourly
-  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-  and hour <= :hour
+  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer)) and hour <= :hour
   group by cluster, broker_id
 ),
 
@@ -184,8 +209,7 @@ broker as (
     j.heap_used_bytes / nullif(greatest(j.heap_max_bytes, 0), 0) as heap_used_ratio,
     r.unlisted = 1 and s.restarted_peers is not null as is_rolling
   from before as b
-  left join inventory.broker_hourly as n
-    on n.hour = :hour and b.cluster = n.cluster and b.broker_id = n.broker_id
+  left join inventory.broker_hourly as n on n.hour = :hour and b.cluster = n.cluster and b.broker_id = n.broker_id
   left join cluster_list as r on b.cluster = r.cluster
   left join public.broker_jvms(:hour, cast(:look_back_hours as integer)) as j
     on b.cluster = j.cluster and b.broker_id = j.broker_id
@@ -208,8 +232,7 @@ disk as (
     1 - d.usable_bytes::double precision / nullif(d.total_bytes, 0) as disk_used_ratio
   from gone as g
   inner join metrics.log_dir_hourly as d on g.cluster = d.cluster and g.broker_id = d.broker_id
-  where d.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-  and d.hour <= :hour
+  where d.hour > :hour - make_interval(hours => cast(:look_back_hours as integer)) and d.hour <= :hour
   order by g.cluster asc, g.broker_id asc, d.hour desc, disk_used_ratio desc nulls last, d.log_dir asc
 ),
 
@@ -221,8 +244,7 @@ credits as (
     v.volume_id,
     v.burst_balance_last_percent as burst_balance_percent
   from gone as g
-  inner join inventory.volume_hourly as a
-    on g.instance_id = a.instance_id and g.last_listed_hour = a.hour
+  inner join inventory.volume_hourly as a on g.instance_id = a.instance_id and g.last_listed_hour = a.hour
   inner join metrics.volume_hourly as v
     on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
   where v.burst_balance_last_percent is not null
@@ -285,6 +307,8 @@ reading as (
 select
   case
     when not b.is_known then 'cluster_unreachable'
+    when b.is_listed and o.known_until - o.down_since >= make_interval(mins => cast(:outage_minutes as integer)) then 'was_down'
+    when b.is_listed and o.started_at is not null then 'restarted'
     when b.is_listed then 'listed'
     when b.is_retired then 'retired'
     when b.is_responding then 'responding'
@@ -300,6 +324,10 @@ select
   b.host,
   b.endpoint,
   b.last_listed_at,
+  o.last_listed_at as previously_listed_at,
+  o.down_since,
+  o.started_at,
+  extract(epoch from o.started_at - o.down_since) as down_seconds,
   b.replicas,
   coalesce(k.missing_partitions, case when b.replicas is not null then 0 end) as missing_partitions,
   s.leaderless_partitions,
@@ -332,3 +360,4 @@ left join credits as c on b.cluster = c.cluster and b.broker_id = c.broker_id
 left join missing as k on b.cluster = k.cluster and b.broker_id::text = k.broker_id
 left join stopped as s on b.cluster = s.cluster and b.broker_id = s.broker_id
 left join reading as r on b.cluster = r.cluster and b.broker_id = r.broker_id
+left join public.broker_outages(:hour, :quiet_ratio) as o on b.cluster = o.cluster and b.broker_id = o.broker_id

@@ -141,6 +141,7 @@ causes:
   lag_nears_retention: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
 caused_by:
   broker_delays_consumers: [stuck, falling_behind, slow_recovery]
+  outage_delays_consumers: [stuck, falling_behind, slow_recovery]
   instance_delays_consumers: [stuck, falling_behind, slow_recovery]
   offline_partition_stops_consumers: [partition_stuck, stuck, falling_behind]
   transaction_stops_consumers: [partition_stuck, stuck]
