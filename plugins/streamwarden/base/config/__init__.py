@@ -1,5 +1,6 @@
 """The config file of a deployment, `streamwarden.yaml`."""
 
+from streamwarden.base.config.kubernetes import KubernetesCluster
 from streamwarden.base.config.load import CONFIG_ENV, SENT_CONFIG_ENV, WAREHOUSE_ENV, config_path, load_config
 from streamwarden.base.config.model import (
     AwsAccount,
@@ -30,6 +31,7 @@ __all__ = [
     "JmxEndpoint",
     "JmxFiles",
     "KafkaCluster",
+    "KubernetesCluster",
     "MskClusters",
     "Reports",
     "Tickets",

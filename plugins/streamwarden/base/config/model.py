@@ -26,6 +26,7 @@ from streamwarden.base.config.fields import (
     begins_with,
     is_meant,
 )
+from streamwarden.base.config.kubernetes import KubernetesCluster
 from streamwarden.base.config.trackers import Console, Mail, Tracker, TrackerName
 
 
@@ -578,6 +579,9 @@ class Config(Section):
     msk: list[MskClusters] = Field(
         default_factory=list, description="Amazon MSK clusters to discover and watch (docs/connect/msk.md)."
     )
+    kubernetes: list[KubernetesCluster] = Field(
+        default_factory=list, description="Kubernetes clusters with pods to watch (docs/connect/kubernetes.md)."
+    )
     jmx: list[JmxEndpoint] = Field(default_factory=list, description="JVMs to read.")
     jmx_files: list[JmxFiles] = Field(default_factory=list, description="Target files with more JVMs to read.")
     jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
@@ -618,6 +622,7 @@ class Config(Section):
         _once("aws account", (account.account for account in self.aws))
         _once("aws region", (f"{account.account}/{region}" for account in self.aws for region in account.regions))
         _once("kafka cluster", (cluster.name for cluster in self.kafka))
+        _once("kubernetes cluster", (cluster.name for cluster in self.kubernetes))
         return self
 
     @model_validator(mode="after")
@@ -663,7 +668,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _endpoints_name_a_cluster(self) -> Config:
-        if self.msk:  # discovered clusters have names too
+        if self.msk or self.kubernetes:  # discovered clusters have names too
             return self
         known = {cluster.name for cluster in self.kafka}
         for endpoint in self.jmx:
