@@ -109,8 +109,8 @@ def discover(wanted: Wanted, target: Path) -> Fleet:
         ports = [*wanted.port, *PORTS]
         _say(f"ports: {counted(len(hosts_found), 'host')}, {counted(len(ports), 'port')} each")
         fleet.scan = scan(hosts_found, ports)
-        for found in fleet.scan.responders:
-            _say(f"{found.url}: {found.role or found.kind}")
+        for responder in fleet.scan.responders:
+            _say(f"{responder.url}: {responder.role or responder.kind}")
     return fleet
 
 

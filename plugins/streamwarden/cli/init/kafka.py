@@ -49,7 +49,7 @@ def gather(settings: KafkaCluster) -> Cluster:
     found.cluster_id = getattr(metadata, "cluster_id", None)
     found.topics = len(metadata.topics)
     for broker in metadata.brokers.values():
-        found.brokers.setdefault(broker.host, []).append(broker.id)
+        found.brokers.setdefault(str(broker.host), []).append(broker.id)
     try:
         found.groups = _members(connection)
     except KafkaException as error:

@@ -37,7 +37,7 @@ _PAGE_OF: tuple[tuple[Role, re.Pattern[str]], ...] = (
 )
 _SEARCHES = (
     {"type": "search", "mbean": "kafka.server:type=ReplicaManager,name=PartitionCount"},
-    {"type": "search", "mbean": "kafka.streams:type=stream-metrics,client-id=*"},
+    {"type": "read", "mbean": "kafka.streams:type=stream-metrics,client-id=*", "attribute": "application-id"},
     {"type": "search", "mbean": "kafka.consumer:type=consumer-metrics,client-id=*"},
     {"type": "search", "mbean": "kafka.producer:type=producer-metrics,client-id=*"},
     {"type": "read", "mbean": "kafka.server:type=KafkaServer,name=ClusterId", "attribute": "Value"},
@@ -217,11 +217,16 @@ async def _role_by_jolokia(client: httpx.AsyncClient, found: Responder) -> Respo
     if not isinstance(document, list) or len(document) != len(_SEARCHES):
         return found
     values = [one.get("value") if isinstance(one, dict) and one.get("status") == 200 else None for one in document]
-    broker, *clients = [value if isinstance(value, list) else [] for value in values[:4]]
-    names = [str(name).partition("client-id=")[2].partition(",")[0] for of_kind in clients for name in of_kind]
+    streams = values[1] if isinstance(values[1], dict) else {}
+    applications = [of.get("application-id") for of in streams.values() if isinstance(of, dict)]
+    clients = [str(name) for of_kind in values[2:4] if isinstance(of_kind, list) for name in of_kind]
+    role: Role | None = "broker" if values[0] else "app" if streams or clients else None
+    app: str | None = None
+    if role == "app":
+        app = next((one for one in applications if isinstance(one, str) and one), None) or (
+            app_name(clients[0].partition("client-id=")[2].partition(",")[0]) if clients else None
+        )
     cluster_id = values[4] if isinstance(values[4], str) else None
-    role: Role | None = "broker" if broker else "app" if names else None
-    app = app_name(names[0]) if role == "app" else None
     return Responder(found.host, found.port, "jvm", found.url, "jolokia", role, app, cluster_id)
 
 
