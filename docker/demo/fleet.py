@@ -119,6 +119,8 @@ class Fleet:
 
     load_seconds = 120.0
     """Duration of the traffic before the evaluation."""
+    app_host = "127.0.0.1"
+    """Address of the application's Jolokia agent."""
 
     def __init__(
         self,
@@ -339,6 +341,7 @@ class Fleet:
             classpath=classpath(STREAMS),
             agent=ensure(JOLOKIA)[0],
             jolokia_port=jolokia_port,
+            host=self.app_host,
             # The heap of the memory fault takes most of the instance's 4 GiB, so little is left for RocksDB.
             options=["-Xms64m", "-Xmx3500m" if heavy else "-Xmx192m"],
         )

@@ -130,7 +130,7 @@ class Process:
 
 
 class Jvm(Process):
-    """A Java process with a Jolokia agent on 127.0.0.1; see `Process`."""
+    """A Java process with a Jolokia agent on the loopback; see `Process`."""
 
     def __init__(
         self,
@@ -142,9 +142,10 @@ class Jvm(Process):
         agent: Path,
         jolokia_port: int,
         options: Sequence[str] = (),
+        host: str = "127.0.0.1",
     ) -> None:
-        self.jolokia_url = f"http://127.0.0.1:{jolokia_port}/jolokia"
-        jolokia = f"-javaagent:{agent}=host=127.0.0.1,port={jolokia_port},discoveryEnabled=false"
+        self.jolokia_url = f"http://{host}:{jolokia_port}/jolokia"
+        jolokia = f"-javaagent:{agent}=host={host},port={jolokia_port},discoveryEnabled=false"
         super().__init__(name, [java(), *JVM_OPTIONS, *options, jolokia, "-cp", classpath, *main], folder)
 
 

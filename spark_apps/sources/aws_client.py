@@ -294,6 +294,14 @@ def listed(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return answer.get(key) or []
 
 
+def caller_account(region: str) -> str:
+    """Account number of the credentials as they are. Raises the errors of `Failure`, or MalformedAnswer."""
+    answer = bounded(_session(region).client("sts", config=_CLIENT.merge(_QUICK))).get_caller_identity()
+    if not (account := answer.get("Account")):
+        raise MalformedAnswer("it has no Account")
+    return str(account)
+
+
 def _caller(session: boto3.Session, settings: ClientConfig) -> str | None:
     """Account number of the credentials; None if STS, which need not be reachable, does not return it."""
     try:

@@ -52,9 +52,9 @@ def check(
     for warning in [*_warnings(config, jvms.endpoints), *(f"{resource}: {reason}" for resource, reason in gaps)]:
         out.print(f"warning: {escape(warning)}", soft_wrap=True)
     if probe:
-        from streamwarden.cli.probe.table import probe as probe_sources
+        from streamwarden.cli.probe.table import answers_of, show
 
-        probe_sources(config)
+        show(answers_of(config))
 
 
 def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int) -> str:

@@ -19,13 +19,14 @@ from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
 from streamwarden.cli import ask, backtest, config, detectors, docs, plan, report, run, tickets, warehouse, whatif
+from streamwarden.cli.init import command as init
 
 app = typer.Typer(
     help="Monitors Kafka fleets on AWS: collects data hourly, evaluates detectors, files tickets with root causes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for command in (run.run, warehouse.migrate, docs.docs, report.report, backtest.backtest, ask.ask):
+for command in (init.init, run.run, warehouse.migrate, docs.docs, report.report, backtest.backtest, ask.ask):
     app.command()(command)
 app.add_typer(detectors.app, name="detectors")
 app.add_typer(tickets.app, name="tickets")

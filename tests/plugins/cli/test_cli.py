@@ -15,7 +15,7 @@ from streamwarden.cli import main as cli
 from streamwarden.cli import shared
 
 COMMANDS = (
-    [], ["run"], ["migrate"], ["docs"], ["report"], ["backtest"], ["ask"], ["tickets"], ["tickets", "list"],
+    [], ["init"], ["run"], ["migrate"], ["docs"], ["report"], ["backtest"], ["ask"], ["tickets"], ["tickets", "list"],
     ["tickets", "mute"], ["tickets", "unmute"], ["detectors"], ["detectors", "list"], ["detectors", "explain"],
     ["detectors", "new"],
     ["config"], ["config", "check"], ["warehouse"], ["warehouse", "url"], ["warehouse", "psql"], ["warehouse", "stop"],

@@ -72,6 +72,15 @@ def _load(path: Path, _mtime_ns: int) -> Config:
         raise StreamwardenError(f"{path}: not YAML: {problem}") from None
     if raw is not None and not isinstance(raw, dict):
         raise StreamwardenError(f"{path}: the file must contain keys and values, not a {type(raw).__name__}.")
+    return validated(raw, path)
+
+
+def validated(raw: dict[str, Any] | None, path: Path) -> Config:
+    """The config of a parsed document; `path` is the file that messages name.
+
+    Raises:
+        StreamwardenError: one line with key, value, and problem of the first mistakes.
+    """
     try:
         return Config.model_validate(_fill_in(raw or {}, path, ""))
     except ValidationError as error:

@@ -16,15 +16,19 @@ from streamwarden.cli.shared import out
 from streamwarden.rendering.readable import counted
 
 
-def probe(config: Config) -> None:
-    """Sends the probe's requests to every source of the config and prints a table of the answers.
+def answers_of(config: Config) -> list[Answer]:
+    """Sends the probe's requests to every source of the config, which must be the one in force."""
+    asked = [*aws.questions(config.aws), *msk.questions(config), *kafka.questions(clusters_of(config))]
+    asked += jvms.questions(config)
+    return ask_all([*asked, *services.questions(config)])
+
+
+def show(answers: Sequence[Answer]) -> None:
+    """Prints a table of the answers.
 
     Raises:
         StreamwardenError: at least one request failed.
     """
-    asked = [*aws.questions(config.aws), *msk.questions(config), *kafka.questions(clusters_of(config))]
-    asked += jvms.questions(config)
-    answers = ask_all([*asked, *services.questions(config)])
     _print(answers)
     if failed := sum(answer.problem is not None for answer in answers):
         raise StreamwardenError(f"{failed} of {counted(len(answers), 'request')} failed: see the lines in red.")
