@@ -17,7 +17,7 @@ from streamwarden.base.catalog import APPS
 from streamwarden.base.paths import PROJECT_ROOT
 
 DAGS = PROJECT_ROOT / "dags"
-HEAVY = {"pyspark", "boto3", "botocore", "confluent_kafka", "pandas", "numpy", "matplotlib", "pyarrow", "aiokafka"}
+HEAVY = {"pyspark", "boto3", "botocore", "confluent_kafka", "pandas", "numpy", "altair", "pyarrow", "aiokafka"}
 
 
 @pytest.fixture(scope="module")

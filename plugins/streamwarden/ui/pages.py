@@ -354,7 +354,7 @@ def _periods(history: list[Row], newest: datetime) -> list[Row]:
 
 def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
     """The chart as a data URI, with an alternative text."""
-    from streamwarden.charts import draw as plots  # imports matplotlib
+    from streamwarden.charts import draw as plots  # imports altair
 
     nothing: Row = {"plot": None, "plot_alt": "", "plot_why": "", "plot_error": None}
     file = plots.FOLDER / f"{found['detector']}.sql"
