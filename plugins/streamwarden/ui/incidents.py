@@ -7,12 +7,12 @@ import re
 import sqlalchemy as sa
 
 from streamwarden.base.hours import HOUR
+from streamwarden.charts.changes import change_text, changes_of
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render
 from streamwarden.ui.chain import chain
 from streamwarden.ui.links import UnknownError, key_columns
 from streamwarden.ui.pages import CLOSE_LABELS, RESPONSE_LABELS, _fetch, _strip, _warehouse, response_data, unexplained
-from streamwarden.ui.timeline import change_text, changes_of
 
 MAX_WEIGHED, MIN_HOURS, MAX_HOURS = 60, 12, 72
 MAX_SIMILAR, MAX_SIMILAR_CHANGES = 5, 3
