@@ -73,10 +73,8 @@ def _coverage(module_warehouse: sa.Engine, assigned: list[int], committed: list[
         for n, hours in enumerate(assigned)
     ]  # fmt: skip
     logs = [
-        {
-            "cluster": "c", "topic": "t", "partition": n, "over": {"hours": 2},
-            "log_end_offset_first": 5, "log_end_offset_last": 5 + 2 * (n != 1),
-        }
+        {"cluster": "c", "topic": "t", "partition": n, "log_end_offset_first": 5,
+         "log_end_offset_last": 5 if n == 1 else 7, "over": {"hours": 2}}
         for n in range(len(assigned))
     ]  # fmt: skip
     places = [{**PLACE, "partition": n} for n in committed]
