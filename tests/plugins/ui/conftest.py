@@ -76,8 +76,9 @@ def chromium() -> Iterator[Any]:
     program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
     if program is None:
         pytest.skip("no Chromium here: the page tests are left out (sudo apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=60_000)  # the default of 5 s is too short for a busy machine
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS.split())
         yield browser
@@ -102,6 +103,7 @@ def editor_page(chromium: Any, airflow: Airflow) -> Iterator[Any]:
 def page_of(chromium: Any, airflow: Airflow, user: str) -> Iterator[Any]:
     """A page of a user who has logged in."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=airflow.url)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     faults: list[str] = []
     page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))

@@ -72,7 +72,7 @@ def test_an_incident_is_one_page(page: Any, incident: DeliveryScenario) -> None:
     refused = page.locator("section:has(#refused)").inner_text()
     assert "audit" in refused and "its partitions lie there" in refused
     assert "vol-1: size 100 GiB → 200 GiB (hour 2026-01-05 10:00 UTC)" in text
-    assert page.locator("section:has(#hours) svg.strip").count() == 3
+    expect(page.locator("section:has(#hours) svg.strip")).to_have_count(3)
     assert "0.90" in page.locator("section:has(#why)").inner_text()
     if folder := os.environ.get("PICTURES"):
         page.screenshot(path=f"{folder}/incident.png", full_page=True)
@@ -104,7 +104,7 @@ def test_both_pages_show_that_no_root_cause_was_found(page: Any, incident: Deliv
         assert "No related finding explains this one. Also checked: " in text and "EBS volume" not in text
         assert "ebs_volume_starving title: vol-1: its partitions lie there." in text
         page.goto(f"/streamwarden/{place}/{fingerprint_of('billing', LAG)}")
-        assert not page.locator("#unexplained").count(), "its root cause is known"
+        expect(page.locator("#unexplained")).to_have_count(0)  # its root cause is known
     if folder := os.environ.get("PICTURES"):
         page.goto(f"/streamwarden/incidents/{fingerprint_of('audit', LAG)}")
         page.screenshot(path=f"{folder}/unexplained.png", full_page=True)

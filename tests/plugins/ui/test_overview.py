@@ -95,7 +95,7 @@ def test_the_root_cause_with_the_most_effects_is_first(page: Any, large: sa.Engi
     page.goto("/streamwarden/")
     first = page.locator(".incidents tbody tr").first
     assert "Unused topics +20 effects" in first.inner_text()
-    assert page.locator(".incidents tbody tr").count() == MAX_INCIDENTS
+    expect(page.locator(".incidents tbody tr")).to_have_count(MAX_INCIDENTS)
 
 
 def test_the_incidents_are_paged_and_have_no_downstream_effects(page: Any, large: sa.Engine) -> None:
@@ -107,13 +107,13 @@ def test_the_incidents_are_paged_and_have_no_downstream_effects(page: Any, large
         following = page.locator("a[rel=next]")
         if len(seen) > 60 or not following.count():
             break
-        following.click()
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            following.click()
     assert len({*seen}) == len(seen) >= 60
     effects = {f"{n:064x}" for n in range(20)}
     assert not any(address.rpartition("/")[2] in effects for address in seen)
     page.goto(f"/streamwarden/?page={-(-total // MAX_INCIDENTS)}")
-    assert page.locator("a[rel=next]").count() == 0
+    expect(page.locator("a[rel=next]")).to_have_count(0)
     page.goto("/streamwarden/?page=999")
     expect(page.locator("main")).to_contain_text("No more incidents.")
 

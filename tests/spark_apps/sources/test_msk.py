@@ -34,7 +34,7 @@ def world() -> World:
 @pytest.fixture
 def endpoint(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
     world.msk.add(MskCluster(ACCOUNT, REGION, "orders", jmx_exporter=True, node_exporter=True, level="PER_BROKER"))
-    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=1, read_timeout=1)
+    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2})
     monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(quick))
     msk._discover.cache_clear()
     with AwsEndpoint(world) as running:
