@@ -199,7 +199,7 @@ def _pages(fingerprint: str) -> dict[str, str]:
     """Every page as rendered, with its values, by template."""
     made = {
         "overview.html": [pages.overview()],
-        "findings.html": [pages.findings(None, None, None)],
+        "findings.html": [pages.findings(None)],
         "finding.html": [pages.finding(fingerprint, None)],
         "incident.html": [incident(fingerprint)],
         "coverage.html": [pages.coverage(None)],

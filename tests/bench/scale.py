@@ -144,10 +144,10 @@ def evaluation_costs(warehouse: sa.Engine) -> dict[str, float]:
 def page_seconds() -> dict[str, tuple[float, int]]:
     """Seconds, and bytes of HTML, of each page of the warehouse that the environment names."""
     # A finding of a detector with a plot.
-    found = pages.findings(None, "ebs_volume_starving", None)["findings"][0]
+    found = pages.findings(None, detector="ebs_volume_starving")["findings"][0]
     shown: dict[str, tuple[str, Callable[[], pages.Row]]] = {
         "overview": ("overview.html", pages.overview),
-        "findings": ("findings.html", lambda: pages.findings(None, None, None)),
+        "findings": ("findings.html", lambda: pages.findings(None)),
         "finding": ("finding.html", lambda: pages.finding(found["fingerprint"], None)),
         "coverage": ("coverage.html", lambda: pages.coverage(None)),
         "detectors": ("detectors.html", detector_pages.detectors),

@@ -257,7 +257,7 @@ def _context(
 
 def sync_config(connection: sa.Connection, config: Config) -> None:
     """Writes the config's `owners` and `latency_targets` to the tables that SQL reads."""
-    owners = [(n, one.key_pattern, one.owner) for n, one in enumerate(config.owners)]
+    owners = [(n, one.key_pattern, one.owner) for n, one in enumerate(config.owners) if one.key_pattern]
     targets = [(n, one.key_pattern, one.seconds) for n, one in enumerate(config.latency_targets)]
     _sync(connection, "detect.owner", "owner", owners)
     _sync(connection, "detect.latency_target", "seconds", targets)

@@ -7,7 +7,7 @@ including style sheets and unknown addresses.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -21,6 +21,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_vi
 from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from pydantic import StringConstraints
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as AnyHTTPException
@@ -62,6 +63,8 @@ Words = Annotated[str | None, Query(max_length=200)]
 Stored = Annotated[str | None, Query(max_length=500)]
 Field = Annotated[str, Form(max_length=64)]
 
+Owner = Annotated[str, StringConstraints(max_length=200)]
+Owners = Annotated[Sequence[Owner], Query(max_length=50)]
 State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledged", "muted"] | None, Query()]
 Searched = Annotated[str | None, Query(alias="q", max_length=200)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
@@ -88,27 +91,28 @@ async def _guard_headers(request: Request, call_next: Callable[[Request], Awaita
 
 
 @app.get("/")
-def overview_page(request: Request, page: Page = 1) -> HTMLResponse:
-    """The overview."""
-    return _page(request, "overview.html", overview.overview(page))
+def overview_page(request: Request, user: GetUserDep, page: Page = 1, owner: Owners = ()) -> HTMLResponse:
+    """The overview, of all owners or of some."""
+    return _page(request, "overview.html", overview.overview(page, [one for one in owner if one], user))
 
 
 @app.get("/findings")
 def findings(
     request: Request,
+    user: GetUserDep,
     severity: Words = None,
     detector: Words = None,
     kind: Words = None,
     cluster: Words = None,
-    owner: Words = None,
+    owner: Owners = (),
     application: Words = None,
     state: State = None,
     words: Searched = None,
     after: Fingerprint = None,
 ) -> HTMLResponse:
     """Findings, filtered, a page of them."""
-    filters = {"severity": severity, "detector": detector, "kind": kind, "cluster": cluster, "owner": owner}
-    values = pages.findings(words, after, **filters, application=application, state=state)
+    filters = {"severity": severity, "detector": detector, "kind": kind, "cluster": cluster}
+    values = pages.findings(words, after, owner, user, **filters, application=application, state=state)
     return _page(request, "findings.html", values)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import sqlalchemy as sa
@@ -28,6 +28,10 @@ from streamwarden.tickets import render, responses
 from streamwarden.tickets.evidence import missing_sources
 from streamwarden.tickets.responses import Response
 from streamwarden.ui.links import KIND_LABELS, UnknownError
+from streamwarden.ui.mine import mine
+
+if TYPE_CHECKING:
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
 MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES = 40, 60, 50
@@ -108,17 +112,23 @@ def words_of(text: str | None) -> list[str]:
     return clean(text or "").lower().split()[:10]
 
 
-def findings(words: str | None, after: str | None = None, **filters: str | None) -> Row:
+def findings(
+    words: str | None, after: str | None = None, owners: Sequence[str] = (), user: BaseUser | None = None,
+    **filters: str | None,
+) -> Row:  # fmt: skip
     """Open findings, filtered, and on the first page the tickets closed in the last 14 days.
 
     Args:
         after: fingerprint of the last finding of the previous page.
-        filters: values by the names in `FILTERS`; empty or None: all.
+        owners: only findings of these owners; empty: all.
+        user: the login, for the link Mine.
+        filters: values by the other names in `FILTERS`; empty or None: all.
     """
     text = clean(words or "")
-    with _warehouse() as (connection, _):
+    with _warehouse() as (connection, config):
         newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
-        asked = {name: filters.get(name) or None for name in FILTERS}
+        asked: Row = {name: filters.get(name) or None for name in FILTERS}
+        asked["owner"] = [owner for owner in owners if owner] or None
         found = _fetch(connection, "findings", **asked, words=words_of(text), after=after or None, most=MAX_FINDINGS)
         choices: dict[str, list[str]] = {"owner": [], "application": [], "cluster": []}
         for row in _fetch(connection, "finding_values"):
@@ -137,7 +147,8 @@ def findings(words: str | None, after: str | None = None, **filters: str | None)
             "detectors": load_detectors(),
             "findings": _with_strips(connection, found, newest),
             "is_first": is_first,
-            "filters": urlencode({name: value for name, value in (asked | {"q": text}).items() if value}),
+            "filters": urlencode({name: value for name, value in (asked | {"q": text}).items() if value}, doseq=True),
+            "mine": mine(config, user),
             "closed": _fetch(connection, "closed", newest=newest, days=CLOSED_DAYS, most=MAX_LINES) if is_first else [],
             "closed_days": CLOSED_DAYS,
             "close_labels": CLOSE_LABELS,

@@ -40,7 +40,7 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         config = self.folder / "streamwarden.yaml"
-        config.write_text("{}\n")
+        config.write_text("owners: [{owner: team-1, users: [viewer]}, {owner: team-3, roles: [viewer]}]\n")
         return {CONFIG_ENV: str(config), WAREHOUSE_ENV: self.warehouse_url}
 
     def say(self, line: str, /) -> None:

@@ -130,6 +130,23 @@ def test_pages_keep_their_budgets(page: Any, large: sa.Engine, path: str, most_k
     assert len(answer.body()) <= most_kib * KIB
 
 
+def test_mine_filters_by_the_owners_of_the_login(page: Any, editor_page: Any, large: sa.Engine) -> None:
+    for address in ("/streamwarden/", "/streamwarden/findings"):
+        page.goto(address)
+        page.get_by_role("link", name="Mine (team-1, team-3)").click()
+        page.wait_for_load_state()
+        assert page.url.endswith("?owner=team-1&owner=team-3")
+        expect(page.locator("main")).to_contain_text("Only owner team-1, team-3.")
+    page.goto("/streamwarden/?owner=team-1")
+    owners = page.locator(".incidents tbody tr td:nth-child(4)").all_inner_texts()
+    assert owners and {*owners} == {"team-1"}
+    shown = int(page.locator(".tiles .warning b").inner_text())
+    page.locator(".tiles .warning a").click()
+    expect(page.locator(".lead")).to_contain_text(f"{shown} findings")
+    editor_page.goto("/streamwarden/")
+    assert editor_page.get_by_role("link", name="Mine").count() == 0
+
+
 def test_tiles_show_the_worst_state(page: Any, large: sa.Engine) -> None:
     page.goto("/streamwarden/")
     clusters = page.locator("section:has(#clusters) li")

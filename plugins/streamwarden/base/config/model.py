@@ -502,13 +502,26 @@ class CausesSettings(Section):
 
 
 class Owner(Section):
-    """The owner of resources with keys that match a pattern."""
+    """The owner of resources with keys that match a pattern, and the logins that have a link to its findings."""
 
-    key_pattern: SqlPattern = Field(
+    key_pattern: SqlPattern | None = Field(
+        None,
         description="Regular expression on the key of a resource, e.g. `^(group|topic):orders-prod/billing-`; the view"
-        " `resource` lists all keys."
+        " `resource` lists all keys. Without one, the entry only names logins of an owner that is set by tags.",
     )
     owner: Name = Field(description="Name of the owner, who gets the tickets.")
+    users: list[Name] = Field(
+        default_factory=list, description="Airflow logins of the owner: the link Mine of the pages filters by it."
+    )
+    roles: list[Name] = Field(
+        default_factory=list, description="Airflow roles or teams of the owner; their logins have the link Mine, too."
+    )
+
+    @model_validator(mode="after")
+    def _has_an_effect(self) -> Owner:
+        if self.key_pattern is None and not self.users and not self.roles:
+            raise ValueError("needs `key_pattern`, `users`, or `roles`")
+        return self
 
 
 class LatencyTarget(Section):
