@@ -42,8 +42,8 @@ PAUSE = 10
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
 ADVICE, SINCE = "advice carries what is wanted", "since when is right"
 LOST, BACKLOG_SECONDS = "hours with a backlog are reported", 600
-"""A second definition of harm, without minutes at limits: how long the demand that an hour did not serve would take at the
-baseline of the volume (SSD only)."""
+"""A second definition of harm, without minutes at limits: how long the demand that an hour did not serve would take at
+the baseline of the volume (SSD only)."""
 EFFECT = (("throttled", "_if_changed"), ("unknown", ""))
 ADVISED = ("advised_volume_type", "advised_size_gib", "advised_iops", "advised_throughput_mib_s")
 CARRIED, SPARE_MINUTES = 0.98, 60
@@ -286,7 +286,7 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
             by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
             known_from = evaluated_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
-            # A load that goes on and off throttles anew after each pause.
+            # A load that goes on and off is throttled again after each pause.
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG and fault.kind not in ON_OFF:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
