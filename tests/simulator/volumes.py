@@ -41,8 +41,10 @@ DRY = 6
 PAUSE = 10
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
 ADVICE, SINCE = "advice carries what is wanted", "since when is right"
-LOST, UNSERVED = "hours that lose demand are reported", 0.2
-"""A second definition of harm, without minutes at limits: the share of the hour's demand that was not served."""
+LOST, BACKLOG_SECONDS = "hours with a backlog are reported", 600
+"""A second definition of harm, without minutes at limits: how long the demand that an hour did not serve would take at
+the baseline of the volume (SSD only)."""
+EFFECT = (("throttled", "_if_changed"), ("unknown", ""))
 ADVISED = ("advised_volume_type", "advised_size_gib", "advised_iops", "advised_throughput_mib_s")
 CARRIED, SPARE_MINUTES = 0.98, 60
 """Share of the minutes in which the advised volume must meet the demand; and the fewest minutes that prove it."""
@@ -209,31 +211,31 @@ def _scored(bench: Bench, fleet: Fleet, found: list[Finding]) -> Score:
 
 
 def _check_lost_demand(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
-    """Scores each evaluated hour in which a volume served much less than was wanted: it, or the next, must fire."""
+    """Scores each evaluated hour that leaves a long backlog: that hour, or the next one, must fire."""
     said = {(verdict.resource_name, verdict.hour): verdict for verdict in verdicts}
     for verdict in verdicts:
-        volume, hour = fleet.world.volumes[verdict.resource_name], verdict.hour
-        unserved = _unserved(fleet, volume, hour)
-        if unserved < UNSERVED or verdict.status == "unknown":
+        backlog = _backlog_seconds(fleet, fleet.world.volumes[verdict.resource_name], verdict.hour)
+        if backlog < BACKLOG_SECONDS or verdict.status == "unknown":
             continue
-        then = [said.get((verdict.resource_name, at)) for at in (hour, hour + HOUR)]
-        wrong = f"{100 * unserved:.0f} % of the demand was not served: {verdict.message}"
+        then = [said.get((verdict.resource_name, at)) for at in (verdict.hour, verdict.hour + HOUR)]
         kind = fleet.truth.decoys[verdict.resource_name]
-        harmed = Fault(verdict.resource_name, kind, hour, hour, hour + HOUR)
+        harmed = Fault(verdict.resource_name, kind, verdict.hour, verdict.hour, verdict.hour + HOUR)
         is_reported = any(each is not None and each.status == "firing" for each in then)
+        wrong = f"a backlog of {backlog / 60:.0f} min: {verdict.message}"
         result.claim(LOST, harmed, verdict, None if is_reported else wrong)
 
 
-def _unserved(fleet: Fleet, volume: Volume, hour: datetime) -> float:
-    """Share of the hour's demand, in operations, that the volume did not serve in that hour."""
+def _backlog_seconds(fleet: Fleet, volume: Volume, hour: datetime) -> float:
+    """Operations that an SSD volume did not serve in the hour, in seconds at its baseline."""
     unit = fleet.world._unit_of(volume)
     day, first = divmod(int(hour.timestamp() // 60), 1440)
     metrics = unit.day(day)[0][unit.volumes.index(volume)]
     span = slice(first, first + 60)
     wanted = 60 * float(np.sum(metrics.wanted_reads[span] + metrics.wanted_writes[span]))
-    served = float(np.nansum(metrics.read_ops[span]) + np.nansum(metrics.write_ops[span]))
-    is_measured = not np.isnan(metrics.read_ops[span]).any()
-    return 1 - served / wanted if wanted and is_measured else 0.0
+    served = float(np.sum(metrics.read_ops[span]) + np.sum(metrics.write_ops[span]))  # NaN: not measured
+    if volume.volume_type not in ("gp2", "gp3", "io1", "io2") or np.isnan(served):
+        return 0.0
+    return (wanted - served) / volume.limits.base_iops
 
 
 def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
@@ -284,7 +286,8 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
             by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
             known_from = evaluated_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
-            if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
+            # A load that goes on and off is throttled again after each pause.
+            if fault.ends >= verdict.hour + HOUR and hurt >= LONG and fault.kind not in ON_OFF:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
                 wrong = f"{output:.0f} min reported of {hurt / MINUTE:.0f}" if output < least else None
@@ -310,8 +313,8 @@ def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str
         return "no volume is advised"
     if fault.kind.startswith("micro") and metrics["is_demand_lower_bound"]:
         # What is cut off within the minute is open demand: the advice is a step, and its effect is not known.
-        then = metrics["minutes_throttled_in_14_days_if_changed"]
-        return None if then is None else f"at least {advised}, and yet throttled for {then} min with it"
+        then, unknown = (metrics[f"minutes_{name}_in_14_days{which}"] for name, which in EFFECT)
+        return None if unknown or then is None else f"at least {advised}, and yet throttled for {then} min with it"
     volume = fleet.world.volumes[fault.resource_name]
     limits = volume_limits(advised[0], *(None if metric is None else int(metric) for metric in advised[1:]))
     reads, writes = _wanted(fleet, volume, fault)
