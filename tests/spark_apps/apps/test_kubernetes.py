@@ -107,7 +107,7 @@ def test_owners_come_from_labels(run: Run, warehouse: sa.Engine) -> None:
             "insert into metrics.jvm_app_hourly (hour, cluster, app, endpoint)"
             " values (:hour, 'orders', 'fees', 'http://127.0.0.1:8080/metrics')",
             "insert into inventory.topic_hourly (hour, cluster, topic, partitions, kind, observed_at)"
-            " values (:hour, 'orders', 'Invoices_v1', 1, 'plain', now()), (:hour, 'orders', 'other', 1, 'plain', now())",
+            " select :hour, 'orders', topic, 1, 'plain', now() from unnest(array['Invoices_v1', 'other']) as topic",
         ):
             connection.execute(sa.text(statement), {"hour": LAST})
     owners = {row["key"]: row["owner"] for row in rows(warehouse, "select key, owner from public.resources(:hour)")}
