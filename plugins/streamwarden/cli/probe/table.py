@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from spark_apps.sources.kafka_client import clusters_of
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.cli.probe import aws, jvms, kafka, msk, services
+from streamwarden.cli.probe import aws, jvms, kafka, kubernetes, msk, services
 from streamwarden.cli.probe.result import Answer, ask_all
 from streamwarden.cli.shared import out
 from streamwarden.rendering.readable import counted
@@ -22,7 +22,8 @@ def probe(config: Config) -> None:
     Raises:
         StreamwardenError: at least one request failed.
     """
-    asked = [*aws.questions(config.aws), *msk.questions(config), *kafka.questions(clusters_of(config))]
+    asked = [*aws.questions(config.aws), *msk.questions(config), *kubernetes.questions(config)]
+    asked += [*kafka.questions(clusters_of(config))]
     asked += jvms.questions(config)
     answers = ask_all([*asked, *services.questions(config)])
     _print(answers)
