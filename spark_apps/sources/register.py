@@ -20,6 +20,7 @@ from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.kube.tables import KubernetesClaims, KubernetesPods, StrimziResources
 from spark_apps.sources.msk import MskBrokers
 from spark_apps.sources.samza_checkpoints import SamzaCheckpoints
 from spark_apps.sources.schema_registry import SchemaRegistry
@@ -37,10 +38,13 @@ SOURCES: tuple[type[DataSource], ...] = (
     KafkaLogDirs,
     KafkaOffsets,
     KafkaTopics,
+    KubernetesClaims,
+    KubernetesPods,
     MskBrokers,
     SamzaCheckpoints,
     ScalingActivities,
     SchemaRegistry,
+    StrimziResources,
 )
 
 

@@ -71,6 +71,19 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   where instance_id is not null
 
   union all
+  -- On Kubernetes, the volume of a broker or application is the one that its pod claims.
+  select public.resource_key('volume', v.account, v.region, v.volume_id),
+    case c.claim_role
+      when 'broker' then public.resource_key('broker', c.claim_cluster, c.claim_broker_id::text)
+      else public.resource_key('process', c.claim_cluster, c.claim_endpoint)
+    end,
+    'claimed by', v.hour
+  from volume as v
+  inner join inventory.pod_volumes(as_of) as c using (volume_id)
+  where c.claim_cluster is not null
+    and case c.claim_role when 'broker' then c.claim_broker_id is not null else c.claim_endpoint is not null end
+
+  union all
   select public.resource_key('instances', account, region, instance_group), public.resource_key('instance', account, region, instance_id),
     'one of', max(hour)
   from metrics.instance_health_hourly

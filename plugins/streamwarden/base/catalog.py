@@ -34,8 +34,14 @@ class SparkApp:
         return _NOTHING[self.sections[0]]
 
 
-_JVMS = ("jmx", "jmx_files", "jmx_ec2", "msk")
-_NOTHING = {"aws": "no AWS account", "kafka": "no Kafka cluster", "jmx": "no JVM", "msk": "no Amazon MSK cluster"}
+_JVMS = ("jmx", "jmx_files", "jmx_ec2", "kubernetes", "msk")
+_NOTHING = {
+    "aws": "no AWS account",
+    "kafka": "no Kafka cluster",
+    "jmx": "no JVM",
+    "kubernetes": "no Kubernetes cluster",
+    "msk": "no Amazon MSK cluster",
+}
 _INSTANCE_OF_MSK, _VOLUME_OF_MSK = "instance_id like 'msk-%'", "volume_id like 'msk-%'"
 _ENDPOINT_OF_MSK = "endpoint like 'msk://%'"
 
@@ -116,6 +122,13 @@ APPS: dict[str, SparkApp] = {
             },
         ),
         SparkApp(
+            "kubernetes",
+            "Kubernetes: pods, container limits, restarts, volume claims, and Strimzi's resources",
+            sections=("kubernetes",),
+            reads=("kubernetes",),
+            writes=("inventory.pod_hourly", "inventory.pod_claim_hourly", "inventory.strimzi_resource_hourly"),
+        ),
+        SparkApp(
             "brokers",
             "Brokers over JMX: rates, latencies, replication, per-topic bytes",
             sections=_JVMS,
@@ -149,7 +162,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "consumer_groups",
             "Topics, partitions, groups, commits and lag; registered schemas",
-            sections=("kafka", "msk"),
+            sections=("kafka", "msk", "kubernetes"),
             reads=(
                 "kafka_topics",
                 "kafka_groups",
@@ -183,7 +196,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "state_stores",
             "Changelogs of Kafka Streams state stores: schemas of their values and how they change",
-            sections=("kafka", "msk"),
+            sections=("kafka", "msk", "kubernetes"),
             reads=("changelog_values", "schema_registry", "inventory.registered_schema"),
             writes=(
                 "metrics.state_store_hourly",

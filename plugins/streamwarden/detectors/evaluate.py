@@ -84,7 +84,7 @@ def findings(
         StreamwardenError: PostgreSQL rejects the SQL, or a row is invalid; one line.
     """
     found: list[Finding] = []
-    servers = _msk_servers(connection, config, hour)
+    servers = _discovered_servers(connection, config, hour)
     down = _hosts_down(connection, hour)
     for one in evaluated_rows(connection, detector, hour, config, params, {}):
         if one.excepted:
@@ -217,12 +217,17 @@ def _matches(exception: DetectorException, resource: Resource) -> bool:
     return exception.matches(values)
 
 
-def _msk_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
-    """Bootstrap servers of discovered MSK clusters by name, as the last day has them."""
-    if not config.msk:
+def _discovered_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
+    """Bootstrap servers of discovered clusters of MSK and Strimzi by name, as the last day has them."""
+    if not (config.msk or config.kubernetes):
         return {}
     query = sa.text("""
-        select distinct on (cluster) cluster, bootstrap_servers from inventory.msk_cluster_hourly
+        select distinct on (cluster) cluster, bootstrap_servers
+        from (
+          select hour, cluster, bootstrap_servers from inventory.msk_cluster_hourly
+          union all
+          select hour, cluster, bootstrap_servers from inventory.strimzi_resource_hourly
+        ) as discovered
         where hour > :hour - interval '24 hours' and hour <= :hour and bootstrap_servers is not null
         order by cluster, hour desc""")
     return {row.cluster: row.bootstrap_servers for row in connection.execute(query, {"hour": hour})}

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TypeVar
@@ -133,9 +134,16 @@ def kafka_clusters(config: Config) -> list[KafkaCluster]:
 
 
 def moved(config: Config, endpoints: Iterable[tuple[str, str, str | None]]) -> set[str]:
-    """Addresses of those endpoints (URL, cluster, app) that are not of the same pod any more."""
-    now = {(one.url, one.cluster, one.app) for _, one in discover(config, fresh=True).endpoints}
-    return {url for url, cluster, app in endpoints if (url, cluster, app) not in now}
+    """Addresses of those endpoints (URL, cluster, app) that are not of the same pod any more.
+
+    None, if the pods cannot be listed now: then nothing is known of a move.
+    """
+    asked, found = list(endpoints), discover(config, fresh=True)
+    whole = {f"Kubernetes {entry.name}" for entry in config.kubernetes}
+    if any(resource in whole or " pods" in resource for resource, _ in found.gaps):
+        return set()
+    now = {(one.url, one.cluster, one.app) for _, one in found.endpoints}
+    return {url for url, cluster, app in asked if (url, cluster, app) not in now}
 
 
 def _in_cluster(entry: KubernetesCluster, config: Config) -> Found:
@@ -232,11 +240,7 @@ class _Discovery:
         found: dict[str, tuple[Item, ...]] = {}
         for plural in ("podmonitors", "servicemonitors"):
             try:
-                listed = self._list(
-                    plural,
-                    _unchanged,
-                    partial(self.lists.custom, _MONITORING, _MONITORING_VERSIONS, plural),
-                )
+                listed = self._monitors_of(plural)
             except NotInstalled:  # no Prometheus operator
                 listed = None
             found[plural] = tuple(listed or ())
@@ -244,6 +248,14 @@ class _Discovery:
         if found["servicemonitors"]:
             services = self._list("services", _unchanged, partial(self.lists.core, "services"))
         return Monitors(found["podmonitors"], found["servicemonitors"], tuple(services or ()))
+
+    def _monitors_of(self, plural: str) -> list[Item] | None:
+        """Of all namespaces, because many teams keep them in one; if that is denied, of those of the config."""
+        call = partial(self.lists.custom, _MONITORING, _MONITORING_VERSIONS, plural)
+        if self.entry.namespaces:
+            with suppress(Unlisted):
+                return call(None)
+        return self._list(plural, _unchanged, call)
 
     def _of_cluster(self, resource: str) -> list[Item]:
         """Objects without a namespace; none, with a gap, where they cannot be read."""

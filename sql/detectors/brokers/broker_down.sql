@@ -14,6 +14,7 @@ reads:
   - metrics.volume_hourly
   - metrics.volume_sample
   - metrics.instance_network_sample
+  - inventory.pod_hourly
 params:
   look_back_hours: {default: 24, unit: h, why: "metrics of a broker from so long before its failure still help to explain it"}
   roll_minutes: {default: 60, unit: min, why: "a rolling restart reaches the next broker within an hour"}
@@ -39,6 +40,9 @@ verdicts:
       - "{% if last_listed_at %}The cluster last listed the broker at {{ last_listed_at }}.{% endif %}"
       - "{% if not last_listed_at %}The cluster has not listed the broker within the last {{ look_back_hours }}.{% endif %}"
       - "{% if endpoint %}The JVM of the broker does not respond over JMX.{% endif %}"
+      - >-
+        {% if exit_reason %}The last run of its container in pod {{ pod }} ended with {{ exit_reason }} (exit code
+        {{ exit_code.value }}) at {{ exited_at }}.{% endif %}
       - "{% if missing_partitions %}{{ missing_partitions | counted('partition') }} {{ missing_partitions | plural('is', 'are') }} missing the replica on this broker.{% endif %}"
       - "{% if leaderless_partitions %}{{ leaderless_partitions | counted('partition') }} led by this broker {{ leaderless_partitions | plural('has', 'have') }} no leader.{% endif %}"
       - "{% if disk_used_ratio and disk_used_ratio >= full_ratio %}Log directory {{ log_dir }} was {{ disk_used_ratio }} full when last reported.{% endif %}"
@@ -52,6 +56,10 @@ verdicts:
     commands: &commands
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"
+      - "{% if pod %}kubectl -n {{ namespace }} describe pod {{ pod }}{% endif %}"
+      - "{% if pod %}kubectl -n {{ namespace }} logs {{ pod }} -c {{ container }} --previous --tail=50{% endif %}"
+      - >-
+        {% if pod and node_pool %}kubectl -n {{ namespace }} annotate pod {{ pod }} strimzi.io/manual-rolling-update=true{% endif %}
   disk_full:
     status: firing
     severity: critical
@@ -60,7 +68,14 @@ verdicts:
     impact: *impact
     actions:
       - "Enlarge the volume of {{ log_dir }} before you start the broker; do not delete segments by hand, their records would be lost."
-      - "Start the broker{% if host %} on host {{ host }}{% endif %}."
+      - "{% if not pod and host %}Start the broker on host {{ host }}.{% endif %}"
+      - "{% if not pod and not host %}Start the broker.{% endif %}"
+      - >-
+        {% if pod %}Find why pod {{ pod }} does not serve: its events, and the log of its previous
+        run.{% endif %}
+      - >-
+        {% if pod and node_pool %}Let Strimzi restart the pod by its annotation; change limits and storage in
+        KafkaNodePool {{ node_pool }}, not in the pod.{% endif %}
       - "Shorten the retention of its largest topics, or add disk space."
     commands: *commands
   file_descriptors_exhausted:
@@ -351,9 +366,17 @@ select
   c.burst_balance_percent,
   c.burst_balance_percent <= :empty_percent as is_volume_empty,
   b.restarted_peers,
-  s.affected
+  s.affected,
+  pd.pod_namespace as namespace,
+  pd.pod,
+  pd.pod_container as container,
+  pd.pod_node_pool as node_pool,
+  pd.pod_exit_reason as exit_reason,
+  pd.pod_exit_code as exit_code,
+  pd.pod_exited_at as exited_at
 from broker as b
 left join gone as g on b.cluster = g.cluster and b.broker_id = g.broker_id
+left join inventory.pods(:hour) as pd on b.cluster = pd.cluster and b.broker_id = pd.pod_broker_id
 left join public.instances_gone(:hour, cast(:look_back_hours as integer)) as m on g.instance_id = m.instance_id
 left join disk as d on b.cluster = d.cluster and b.broker_id = d.broker_id
 left join credits as c on b.cluster = c.cluster and b.broker_id = c.broker_id
