@@ -100,6 +100,7 @@ _SERVICE_OF = {
     "GetBootstrapBrokers": "kafka",
     "ListNodes": "kafka",
     "GetSecretValue": "secretsmanager",
+    "GetProducts": "pricing",
 }
 
 
