@@ -15,7 +15,7 @@ help: ## Show the targets
 setup: ## Install everything: packages, jars, JDK and Chromium where that is allowed
 	@docker/setup.sh
 
-demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain)
+demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain; FLEET=msk)
 	@PYTHONPATH=docker $(PYTHON) -m demo
 
 test: setup ## Run what any change can break, two files at a time, fast ones first (10 min; ARGS=… for pytest)

@@ -2,8 +2,9 @@
 
 `ONCE=1` ends after the score (exit code 0 only if exactly the injected faults were found); otherwise everything runs
 until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` selects faults (these are the default; or `none`); `all` adds those of
-demo.more_faults; `chain` has three brokers, one of them with a throttled volume: one root cause, one ticket. The
-embedded PostgreSQL is stopped last, unless it was running before or $STREAMWARDEN_WAREHOUSE_URL is another server.
+demo.more_faults; `chain` has three brokers, one of them with a throttled volume: one root cause, one ticket. With
+`FLEET=msk` the brokers are those of an emulated Amazon MSK. The embedded PostgreSQL is stopped last, unless it was
+running before or $STREAMWARDEN_WAREHOUSE_URL is another server.
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ from streamwarden.base.warehouse import read_only
 from demo.chain import Chain
 from demo.fleet import CHAIN, FAULTS, Fleet, Say, parse_faults
 from demo.more_faults import MORE
+from demo.msk_fleet import MskFleet, check_faults
 from demo.score import Score, open_tickets, score
 from demo.verdicts import compared, with_verdicts
 
 FOLDER = PROJECT_ROOT / "var" / "demo"
 POSTGRES = PROJECT_ROOT / Warehouse().data_folder
+FLEETS = ("ec2", "msk")
 console = Console(highlight=False)
 
 
@@ -56,6 +59,7 @@ def main(
     faults: Annotated[
         str, typer.Option(envvar="FAULTS", help=f"{', '.join((*FAULTS, *MORE))}; all, none or chain.")
     ] = ",".join(FAULTS),
+    fleet_kind: Annotated[str, typer.Option("--fleet", envvar="FLEET", help=f"{', '.join(FLEETS)}.")] = "ec2",
     fleet_only: Annotated[bool, typer.Option(help="Start fleet and traffic only; evaluate nothing.")] = False,
     folder: Annotated[Path, typer.Option(help="Folder of the fleet's data.")] = FOLDER,
 ) -> None:
@@ -63,7 +67,7 @@ def main(
     _turn_signals_into_one_interrupt()
     try:
         chosen = parse_faults(faults)
-        fleet = (Chain if CHAIN in chosen else Fleet)(folder, chosen, say=_timed_lines())
+        fleet = _class_of(fleet_kind, chosen)(folder, chosen, say=_timed_lines())
         perfect = _show_fleet(fleet) if fleet_only else _evaluate_fleet(fleet, once)
     except StreamwardenError as error:
         Console(stderr=True, highlight=False).print(f"[red]{escape(str(error))}", soft_wrap=True)
@@ -72,6 +76,15 @@ def main(
         console.print("stopped")
         raise typer.Exit(130 if once else 0) from None
     raise typer.Exit(0 if perfect else 1)
+
+
+def _class_of(kind: str, faults: frozenset[str]) -> type[Fleet]:
+    if kind not in FLEETS:
+        raise StreamwardenError(f"FLEET: '{kind}' is unknown; choose among {', '.join(FLEETS)}")
+    if kind == "msk":
+        check_faults(faults)
+        return MskFleet
+    return Chain if CHAIN in faults else Fleet
 
 
 def _show_fleet(fleet: Fleet) -> bool:

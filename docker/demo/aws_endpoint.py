@@ -43,6 +43,7 @@ from demo.aws_msk import (
     list_clusters_v2,
     list_nodes,
 )
+from demo.aws_pricing import get_products
 from demo.aws_wire import (
     AUTHORIZATION,
     REST_SERVICES,
@@ -161,6 +162,8 @@ class AwsEndpoint:
         self.settle_delay_seconds = settle_delay_seconds
         self.calls_per_second = calls_per_second
         self.clock_skew_seconds = 0.0  # how far the service's clock is ahead of ours
+        self.more_products: tuple[tuple[str, str, str, float], ...] = ()
+        """Of the price list, as in aws_pricing."""
         self.calls: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
         self.roles: dict[
@@ -265,6 +268,7 @@ INVALID_KEY = {
     "kafka": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
     "secretsmanager": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
     "glue": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
+    "pricing": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
 }
 
 
@@ -345,6 +349,7 @@ HANDLERS: dict[tuple[str, str], Callable[[AwsEndpoint, Caller, dict[str, Any]], 
     ("glue", "ListSchemaVersions"): list_schema_versions,
     ("glue", "GetSchemaVersion"): get_schema_version,
     ("glue", "GetSchema"): get_schema,
+    ("pricing", "GetProducts"): get_products,
 }
 
 

@@ -30,8 +30,9 @@ SERVICES = {
     "kafka": "kafka",
     "secretsmanager": "secretsmanager",
     "glue": "glue",
+    "pricing": "pricing",
 }
-JSON_SERVICES = ("monitoring", "secretsmanager", "glue")
+JSON_SERVICES = ("monitoring", "secretsmanager", "glue", "pricing")
 REST_SERVICES = ("kafka",)
 AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/(?P<date>\d{8})/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9]+)"
@@ -306,7 +307,7 @@ def error(service: str, is_json: bool, problem: AwsError, request_id: str) -> tu
     if service in REST_SERVICES:
         headers = {"Content-Type": "application/json", "x-amzn-ErrorType": problem.code}
         return headers, json.dumps({"message": problem.message}).encode()
-    if is_json and service == "secretsmanager":
+    if is_json and service in ("secretsmanager", "pricing"):
         body = json.dumps({"__type": problem.code, "Message": problem.message}).encode()
         return {"Content-Type": "application/x-amz-json-1.1"}, body
     if is_json:

@@ -46,13 +46,16 @@ class Broker:
         voters: str = "",
         brokers: int = 1,
         options: Sequence[str] = (),
+        host: str = "127.0.0.1",
     ) -> None:
+        """`host`: address of the listener for clients."""
         self.folder = folder.absolute()
+        self.host = host
         self.node_id = node_id
         self.port = port or free_port()
         self.jolokia_url = f"http://127.0.0.1:{jolokia_port or free_port()}/jolokia"
         self.controller_port = controller_port or free_port()
-        self.bootstrap_servers = f"127.0.0.1:{self.port}"
+        self.bootstrap_servers = f"{host}:{self.port}"
         self._options = [f"-Xmx{heap}", f"-Xms{heap}", *options]
         self._voters = voters or f"{node_id}@127.0.0.1:{self.controller_port}"
         self._brokers = brokers
@@ -124,7 +127,7 @@ class Broker:
             raise StreamwardenError(f"Kafka's storage tool refused {config}: {run.stderr.strip().splitlines()[-1]}")
 
     def _defaults(self) -> dict[str, str]:
-        listeners = {"broker": f"PLAINTEXT://127.0.0.1:{self.port}"}
+        listeners = {"broker": f"PLAINTEXT://{self.host}:{self.port}"}
         if any(voter.startswith(f"{self.node_id}@") for voter in self._voters.split(",")):
             listeners["controller"] = f"CONTROLLER://127.0.0.1:{self.controller_port}"
         return {
@@ -180,8 +183,10 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         options: Mapping[int, Sequence[str]] | None = None,
         controllers: Sequence[int] = (),
+        hosts: Mapping[int, str] | None = None,
+        replicas: int | None = None,
     ) -> None:
-        """`options`: JVM options by node."""
+        """`options` and `hosts`: JVM options, and addresses for clients, by node. `replicas`: default of topics."""
         ports = {node: free_port() for node in range(1, size + 1)}
         voters = ",".join(f"{node}@127.0.0.1:{ports[node]}" for node in controllers or ports)
         self.brokers = [
@@ -192,8 +197,9 @@ class Cluster:
                 node_id=node,
                 controller_port=port,
                 voters=voters,
-                brokers=size,
+                brokers=replicas or size,
                 options=(options or {}).get(node, ()),
+                host=(hosts or {}).get(node, "127.0.0.1"),
             )
             for node, port in ports.items()
         ]

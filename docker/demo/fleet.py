@@ -303,8 +303,10 @@ class Fleet:
         self._start_app(ports["app_jolokia"])
         self._start_clients()
         more_faults.start(self, late=False)
-        feed = Feed(self.world, {BROKER_VOLUME_ID: self.broker.pid}, {ORDERS_INSTANCE_ID: self.app.pid})
-        self._parts.enter_context(feed)
+        self._parts.enter_context(self._feed())
+
+    def _feed(self) -> Feed:
+        return Feed(self.world, {BROKER_VOLUME_ID: self.broker.pid}, {ORDERS_INSTANCE_ID: self.app.pid})
 
     def _start_tracker(self, port: int) -> None:
         self.tracker_url = f"http://127.0.0.1:{port}"

@@ -25,10 +25,12 @@ STREAMS = JarSet("streams", (f"org.apache.kafka:kafka-streams:{KAFKA}", LOGGING)
 JOLOKIA = JarSet("jolokia", ("org.jolokia:jolokia-agent-jvm:2.6.0:javaagent",), transitive=False, lock=LOCK)
 DISK = JarSet("disk", ("net.bytebuddy:byte-buddy:1.17.8",), transitive=False, lock=LOCK)
 """Library of the agent that delays disk requests of a broker; fetched only for FAULTS=chain."""
+EXPORTER = JarSet("jmx-exporter", ("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",), transitive=False, lock=LOCK)
+"""Prometheus' JMX exporter: open monitoring of the fleet of FLEET=msk; fetched only for it."""
 TOOLS = JarSet("tools", (f"org.apache.kafka:kafka-tools:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 """Kafka's command-line tools that are not in the broker's jars; for tests that run the commands of tickets."""
 ALWAYS = (BROKER, STREAMS, JOLOKIA)
-ALL = (*ALWAYS, DISK, TOOLS)
+ALL = (*ALWAYS, DISK, EXPORTER, TOOLS)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:

@@ -28,7 +28,7 @@ from streamwarden.dag_graph import PRICES, hour_graph
 from streamwarden.detectors import Detector, DetectorRun, evaluate, load_detectors
 from streamwarden.rendering.readable import counted
 from streamwarden.store.migrate import migrated_warehouse
-from streamwarden.store.prices import load_prices
+from streamwarden.store.prices import FROM_API, EbsPrice, has_own_prices, load_prices, store_fetched
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import reconcile_and_deliver
 
@@ -104,6 +104,33 @@ def one_line(error: Exception) -> str:
         return str(error)
     lines = str(getattr(error, "orig", error)).strip().splitlines()
     return masked(f"{type(error).__name__}: {lines[0] if lines else ''}")
+
+
+def refresh_prices(warehouse: sa.Engine, config: Config) -> list[str]:
+    """Fetches the list prices of EBS in the config's regions from the AWS Price List API, and returns the regions.
+
+    Raises:
+        StreamwardenError: one line; AWS did not return a price, the config has prices of its own, or names no account.
+    """
+    from spark_apps.sources import ebs_prices
+    from spark_apps.sources.aws_client import Failure
+
+    if has_own_prices(config):
+        raise StreamwardenError(
+            f"ebs_prices: the config names {config.ebs_prices}; remove the key to fetch list prices."
+        )
+    if not config.aws:
+        raise StreamwardenError("aws: no account is in the config, so nothing is known to fetch prices with.")
+    regions = list(dict.fromkeys(region for account in config.aws for region in account.regions))
+    connection = ebs_prices.connection_for(config.aws[0].account)
+    try:
+        found = [ebs_prices.prices_of(connection, region) for region in regions]
+    except Failure as error:
+        raise StreamwardenError(f"EBS prices: {connection.gap(error).partition(': ')[2]}") from None
+    missing = dict.fromkeys(EbsPrice.model_fields)
+    rows = [{**missing, **one.usd, "region": one.region, "as_of": one.as_of, "source": FROM_API} for one in found]
+    store_fetched(warehouse, [EbsPrice.model_validate(row) for row in rows])
+    return regions
 
 
 def run_hour(config: Config, hour: datetime, apps: list[str], progress: Progress) -> HourRun:

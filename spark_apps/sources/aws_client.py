@@ -104,6 +104,7 @@ _SERVICE_OF = {
     "ListSchemaVersions": "glue",
     "GetSchemaVersion": "glue",
     "GetSchema": "glue",
+    "GetProducts": "pricing",
 }
 
 

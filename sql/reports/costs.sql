@@ -20,7 +20,18 @@ select
   without_price,
   usd_per_month,
   sum(usd_per_month) over of_kind as kind_usd_per_month,
-  sum(without_price) over of_kind as kind_without_price
+  sum(without_price) over of_kind as kind_without_price,
+  price.as_of as prices_as_of,
+  price.as_of < price.hour::date - 90 as prices_are_old
 from line
+cross join (
+  select
+    newest.hour,
+    min(p.as_of) as as_of
+  from (select max(hour) as hour from inventory.volume_hourly) as newest
+  left join inventory.ebs_price as p
+    on p.region in (select v.region from inventory.volume_hourly as v where v.hour = newest.hour)
+  group by newest.hour
+) as price
 window of_kind as (partition by kind)
 order by kind asc, usd_per_month desc nulls last, whose asc

@@ -12,12 +12,14 @@ from streamwarden.base.paths import PROJECT_ROOT
 
 from tests.docker.documented import block
 
-SERVICES = ("autoscaling", "ec2", "cloudwatch", "sts", "kafka", "secretsmanager")
+SERVICES = ("autoscaling", "ec2", "cloudwatch", "sts", "kafka", "secretsmanager", "pricing")
 NEEDS_NO_PERMISSION = {"sts:GetCallerIdentity"}
 
 
 def test_the_policies_allow_what_is_called_and_nothing_else() -> None:
-    allowed = {action for label in ("iam-read", "iam-assume", "iam-msk") for action in _actions(block(label))}
+    allowed = {
+        action for label in ("iam-read", "iam-assume", "iam-msk", "iam-prices") for action in _actions(block(label))
+    }
     assert {action for action in allowed if not action.startswith("kafka-cluster:")} == _called()
     assert _actions(block("iam-trust")) == {"sts:AssumeRole"}
 

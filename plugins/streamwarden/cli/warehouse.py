@@ -96,6 +96,37 @@ def _megabytes(size: float | None) -> str:
 
 
 @app.command()
+def prices(
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Fetch the prices of the config's regions from the AWS Price List API.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the list prices of EBS by region, and their age."""
+    import sqlalchemy as sa
+    from rich.table import Table
+
+    engine = shared.warehouse()
+    if refresh:
+        from streamwarden.pipeline import refresh_prices
+
+        refreshed = refresh_prices(engine, load_config())
+        if not as_json:
+            out.print(f"fetched: {', '.join(refreshed)}", soft_wrap=True)
+    with engine.connect() as connection:
+        rows = [dict(row) for row in connection.execute(sa.text("select * from inventory.ebs_price")).mappings()]
+    if as_json:
+        shared.print_json(rows)
+        return
+    table = Table("region", "as of", "days", "source", "gp3 a GiB", box=None, pad_edge=False)
+    for row in sorted(rows, key=lambda row: str(row["region"])):
+        days = (datetime.now(UTC).date() - row["as_of"]).days
+        gp3 = "" if row["gp3_gib"] is None else f"${row['gp3_gib']:g}"
+        table.add_row(row["region"], f"{row['as_of']}", f"{days}", row["source"], gp3)
+    out.print(table)
+
+
+@app.command()
 def housekeeping(
     do: Annotated[bool, typer.Option("--do", help="Apply; by default only show what would be done.")] = False,
     yes: Annotated[

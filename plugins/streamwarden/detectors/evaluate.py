@@ -21,6 +21,7 @@ from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors import select
 from streamwarden.detectors.finding import Finding, make_finding
 from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
+from streamwarden.detectors.price_age import with_age_of_prices
 from streamwarden.detectors.resources import Resource, resource_key
 
 log = logging.getLogger(__name__)
@@ -93,7 +94,7 @@ def findings(
         else:
             context = _context(config, one.resource, servers, down)
             found.append(make_finding(detector, one.row, one.resource, one.params, context))
-    return found
+    return with_age_of_prices(connection, hour, found)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,10 @@
-"""Loads EBS prices from `sql/prices/ebs.csv`, or the config's `ebs_prices`, into the warehouse for detectors."""
+"""EBS prices in the warehouse, for detectors: of `sql/prices/ebs.csv`, of the AWS Price List API, or of the config's
+`ebs_prices`. The table of a deployment counts alone; of the other two, the newer price of each region counts."""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +17,8 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import named_in_config
 from streamwarden.store.sql_header import shown
 
+FROM_API = "AWS Price List API"
+"""Source of prices that were fetched. The hourly step does not replace them by older ones of the repository."""
 Usd = Annotated[float, Field(ge=0)] | None
 
 
@@ -41,23 +45,53 @@ class EbsPrice(BaseModel):
 
 
 def load_prices(engine: sa.Engine, config: Config) -> list[EbsPrice]:
-    """Replaces the prices in the warehouse by those of the file, and returns them.
+    """Puts the prices of the file into the warehouse, and returns those that the warehouse has then.
 
     Raises:
         StreamwardenError: one line with file, region, column, and problem; the warehouse is not changed.
     """
     prices = read_prices(named_in_config(config.ebs_prices))
-    columns = ", ".join(EbsPrice.model_fields)
-    binds = ", ".join(f":{column}" for column in EbsPrice.model_fields)
     with engine.begin() as connection:
-        # Without the lock, the second of two concurrent runs would not see the rows to delete, and insert duplicates.
-        connection.execute(sa.text("lock table inventory.ebs_price in share row exclusive mode"))
-        connection.execute(sa.text("delete from inventory.ebs_price"))
-        connection.execute(
-            sa.text(f"insert into inventory.ebs_price ({columns}) values ({binds})"),  # noqa: S608 our own names
-            [price.model_dump() for price in prices],
-        )
-    return prices
+        _lock(connection)
+        kept = [] if has_own_prices(config) else _fetched(connection)
+        newest = {price.region: price for price in sorted([*prices, *kept], key=lambda price: price.as_of)}
+        _replace(connection, list(newest.values()))
+    return list(newest.values())
+
+
+def store_fetched(engine: sa.Engine, prices: Sequence[EbsPrice]) -> None:
+    """Stores prices of the Price List API. Regions that are not among them keep theirs."""
+    with engine.begin() as connection:
+        _lock(connection)
+        known = [EbsPrice.model_validate(dict(row)) for row in connection.execute(_ALL).mappings()]
+        _replace(connection, list({price.region: price for price in [*known, *prices]}.values()))
+
+
+def has_own_prices(config: Config) -> bool:
+    """Whether the config names a table of prices, such as negotiated ones: then no others count."""
+    return "ebs_prices" in config.model_fields_set
+
+
+def _lock(connection: sa.Connection) -> None:
+    # Without the lock, the second of two concurrent runs would not see the rows to delete, and insert duplicates.
+    connection.execute(sa.text("lock table inventory.ebs_price in share row exclusive mode"))
+
+
+def _fetched(connection: sa.Connection) -> list[EbsPrice]:
+    rows = connection.execute(_ALL).mappings()
+    return [price for price in (EbsPrice.model_validate(dict(row)) for row in rows) if price.source == FROM_API]
+
+
+def _replace(connection: sa.Connection, prices: Sequence[EbsPrice]) -> None:
+    columns, binds = ", ".join(EbsPrice.model_fields), ", ".join(f":{column}" for column in EbsPrice.model_fields)
+    connection.execute(sa.text("delete from inventory.ebs_price"))
+    connection.execute(
+        sa.text(f"insert into inventory.ebs_price ({columns}) values ({binds})"),  # noqa: S608 our own names
+        [price.model_dump() for price in prices],
+    )
+
+
+_ALL = sa.text("select * from inventory.ebs_price")
 
 
 def read_prices(file: Path) -> list[EbsPrice]:

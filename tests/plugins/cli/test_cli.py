@@ -19,6 +19,7 @@ COMMANDS = (
     ["tickets", "mute"], ["tickets", "unmute"], ["detectors"], ["detectors", "list"], ["detectors", "explain"],
     ["detectors", "new"],
     ["config"], ["config", "check"], ["warehouse"], ["warehouse", "url"], ["warehouse", "psql"], ["warehouse", "stop"],
+    ["warehouse", "prices"],
     ["plan"], ["plan", "removal"], ["whatif"], ["whatif", "topic"],
 )  # fmt: skip
 

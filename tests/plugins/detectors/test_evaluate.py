@@ -123,6 +123,37 @@ def test_each_line_of_a_template_is_one_command(warehouse: sa.Engine, tmp_path: 
     assert found.commands == ("fix a", "fix 'b ;c'")
 
 
+@pytest.mark.parametrize(
+    ("column", "reason", "days", "is_noted"),
+    [
+        ("added_usd_per_month", "bad", 91, True),
+        ("added_usd_per_month", "bad", 90, False),
+        ("added_usd_per_month", "good", 91, False),
+        ("charged_usd_per_month", "bad", 91, False),
+        ("cpu_mean_percent", "bad", 91, False),
+    ],
+)
+def test_a_finding_with_a_list_price_states_its_age(
+    warehouse: sa.Engine, tmp_path: Path, column: str, reason: str, days: int, is_noted: bool
+) -> None:
+    sql = (
+        f"select case when :hour is null then 'good' when false then 'dark' else '{reason}' end as reason,"
+        f" 'c' as cluster, 'g' as group_id, 'n' as name, 1024.0 as size_bytes, 12.5 as {column}"
+    )
+    loaded(warehouse)
+    volume = {"hour": HOUR, "account": "1", "volume_id": "v"}
+    with warehouse.begin() as connection:
+        for region, age in (("r", days), ("unused", 400)):
+            as_of = HOUR.date() - timedelta(days=age)
+            insert_row(
+                connection, "inventory.ebs_price", {"hour": HOUR, "region": region, "as_of": as_of, "source": "s"}
+            )
+        insert_row(connection, "inventory.volume_hourly", volume | {"region": "r"})
+        [found] = findings(connection, detector(tmp_path, sql), HOUR, Config(), {})
+    note = f"Prices are AWS list prices of {HOUR.date() - timedelta(days=days)}, more than 90 days old."
+    assert (note in found.details) is is_noted
+
+
 def test_a_resource_has_the_owner_of_the_first_matching_pattern(warehouse: sa.Engine, tmp_path: Path) -> None:
     loaded(warehouse)
     owners = [{"key_pattern": "^group:c/b", "owner": "others"}, {"key_pattern": "^group:c/a", "owner": "payments"}]

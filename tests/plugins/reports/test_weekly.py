@@ -97,6 +97,13 @@ def test_costs_are_listed_first(scenario: DeliveryScenario) -> None:
     assert "EBS volumes orders 2 volumes, 1 without a price $10" in text
     assert text.index("$10 a month") < text.index("the week before")
     assert "* EBS volumes, orders: $10 (2 volumes, 1 without a price)" in report.text
+    for shown in (text, report.text):
+        assert f"AWS list prices of {MONDAY}." in shown
+    with scenario.engine.begin() as connection:
+        connection.exec_driver_sql("update inventory.ebs_price set as_of = as_of - 100")
+    old = render_weekly(scenario.engine, Config(), MONDAY, now=hour(3))
+    for shown in (_words(old.html), old.text):
+        assert f"AWS list prices of {MONDAY - timedelta(days=100)}, more than 90 days old." in shown
 
 
 def test_the_broker_with_the_least_network_headroom_after_losing_a_peer_is_named(scenario: DeliveryScenario) -> None:

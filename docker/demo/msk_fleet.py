@@ -1,0 +1,164 @@
+"""The fleet of FLEET=msk: two real brokers that an emulated Amazon MSK has, and a real application on EC2.
+
+Streamwarden finds them by MSK's API: no broker is in the config. Open monitoring is on: a JMX exporter at port 11001 of
+each broker's address. CloudWatch has the brokers' real traffic, and disk I/O of the first broker. The storage of the
+second broker is emulated, and starves where the fault `ebs` is injected.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+import httpx
+from confluent_kafka.admin import NewTopic
+from streamwarden.base.errors import StreamwardenError
+
+from demo.broker import Broker, Cluster, create_topics
+from demo.demo_world import DEMO_ACCOUNT, DEMO_REGION, EBS_FAULT_LEAD, ORDERS_INSTANCE_ID, demo_world
+from demo.ebs_days import FOREVER
+from demo.ebs_load import LoadModel, Surge
+from demo.feed import Feed
+from demo.fleet import APP, CLUSTER, FAULTS, Fleet
+from demo.jar_set import ensure
+from demo.jars import EXPORTER
+from demo.load import CLICKSTREAM_PARTITIONS
+from demo.msk_world import MskCluster
+from demo.process import Process
+from demo.world import World
+
+HOSTS = {1: "127.0.0.2", 2: "127.0.0.3"}
+"""Addresses of the brokers: open monitoring has the same port on each."""
+STARVED_BROKER = 2
+VOLUME_GIB = 334
+"""gp2: 1,002 IOPS; the rogue consumer needs less than that of the first broker's."""
+SAMPLE_SECONDS = 2.0
+TRAFFIC = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
+"""Metrics of CloudWatch; the brokers' MBeans have the same names."""
+
+
+class MskFleet(Fleet):
+    """The demo's application and clients on a cluster of Amazon MSK."""
+
+    def _kafka(self) -> list[Broker | Process]:
+        return [*self.cluster.brokers, self.app]
+
+    def _world(self) -> World:
+        world = demo_world(set(self.faults) - {"ebs"}, lambda: datetime.now(UTC))
+        start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - EBS_FAULT_LEAD
+        quiet = LoadModel(read_iops=0.4, write_iops=12, read_kib=128, write_kib=64, daily_swing=0.4, noise=0.3)
+        starving = LoadModel(read_iops=0.4, write_iops=12, daily_swing=0.4, surges=(Surge(start, FOREVER, 0, 2400),))
+        self.msk = MskCluster(
+            DEMO_ACCOUNT, DEMO_REGION, CLUSTER, brokers=len(HOSTS), volume_gib=VOLUME_GIB, level="PER_BROKER",
+            jmx_exporter=True, authentications=("none",),
+        )  # fmt: skip
+        world.msk.add(self.msk, {1: quiet, STARVED_BROKER: starving if "ebs" in self.faults else quiet})
+        return world
+
+    def _kafka_config(self) -> dict[str, Any]:
+        entry = {"account": DEMO_ACCOUNT, "regions": [DEMO_REGION], "clusters": "*", "authentication": "none"}
+        app = {"role": "app", "app": APP, "cluster": CLUSTER, "url": self.app.jolokia_url}
+        return {"msk": [entry], "jmx": [{**app, "instance_id": ORDERS_INSTANCE_ID}]}
+
+    def _start_kafka(self, ports: Mapping[str, int]) -> None:
+        super()._start_kafka(ports)
+        self._parts.enter_context(Feed(self.world.msk.inner, {self.msk.volume_id(1): self.broker.pid}, {}))
+        self._parts.enter_context(Traffic(self.msk, {one.node_id: one.jolokia_url for one in self.cluster.brokers}))
+
+    def _feed(self) -> Feed:
+        return Feed(self.world, {}, {ORDERS_INSTANCE_ID: self.app.pid})
+
+    def _start_broker(self, ports: Mapping[str, int]) -> None:
+        folder = self.folder / "brokers"
+        folder.mkdir()
+        rules = folder / "exporter.yaml"
+        rules.write_text("{}\n")
+        port = 11001  # of open monitoring: MSK's users cannot choose it
+        exporters = {node: [f"-javaagent:{ensure(EXPORTER)[0]}={host}:{port}:{rules}"] for node, host in HOSTS.items()}
+        self.cluster = Cluster(
+            folder, len(HOSTS), heap="192m", options=exporters, hosts=HOSTS, controllers=(1,), replicas=1
+        )
+        self._parts.enter_context(self.cluster)
+        self.broker = self.cluster.brokers[0]
+        self.msk.hosts |= {one.node_id: one.bootstrap_servers for one in self.cluster.brokers}
+        self.say(f"{len(HOSTS)} brokers respond")
+        small = {"segment.bytes": str(16 * 2**20)}
+        nodes = [[node] for node in HOSTS]
+        create_topics(
+            self.broker.bootstrap_servers,
+            NewTopic(
+                "orders",
+                self._partitions,
+                replica_assignment=[nodes[n % len(nodes)] for n in range(self._partitions)],
+                config={**small, "retention.ms": str(6 * 3_600_000)},
+            ),
+            NewTopic(
+                "clickstream",
+                CLICKSTREAM_PARTITIONS,
+                replica_assignment=[nodes[0]] * CLICKSTREAM_PARTITIONS,
+                config={**small, "retention.ms": "-1"},
+            ),
+        )
+
+    def _record_initial_faults(self) -> None:
+        faults, self.faults = self.faults, self.faults - {"ebs"}
+        super()._record_initial_faults()
+        self.faults = faults
+        if "ebs" in faults:
+            why = f"{VOLUME_GIB} GiB of storage (1,002 IOPS baseline) with a demand of 2,400 IOPS: no I/O credits left"
+            resource = f"msk-{CLUSTER}-b-{STARVED_BROKER}-data"
+            self.injected("ebs", "ebs_volume_starving", resource, why, self.hour - EBS_FAULT_LEAD)
+
+
+class Traffic(threading.Thread):
+    """Sets the brokers' traffic in CloudWatch, minute by minute, to what their JVMs count."""
+
+    def __init__(self, cluster: MskCluster, agents: Mapping[int, str]) -> None:
+        """`agents`: URL of the Jolokia agent by broker."""
+        super().__init__(name="msk-traffic", daemon=True)
+        self._cluster, self._agents = cluster, agents
+        self._stopping = threading.Event()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.join()
+
+    def run(self) -> None:
+        before: dict[tuple[int, str], tuple[datetime, float]] = {}
+        while not self._stopping.wait(SAMPLE_SECONDS):
+            now = datetime.now(UTC)
+            minute = now.replace(second=0, microsecond=0)
+            for broker_id, url in self._agents.items():
+                for name, count in _counts(url).items():
+                    at, was = before.setdefault((broker_id, name), (now, count))
+                    if now - at >= timedelta(seconds=10):
+                        rate = (count - was) / (now - at).total_seconds()
+                        self._cluster.set(name, broker_id, minute, minute + timedelta(minutes=1), rate)
+                        before[broker_id, name] = now, count
+
+
+def _counts(url: str) -> dict[str, float]:
+    """Totals of a broker; none while it does not respond, which the fleet reports."""
+    asked = [
+        {"type": "read", "mbean": f"kafka.server:type=BrokerTopicMetrics,name={name}", "attribute": "Count"}
+        for name in TRAFFIC
+    ]
+    try:
+        answers = httpx.post(url, json=asked, timeout=5).json()
+    except (httpx.HTTPError, ValueError):
+        return {}
+    return {
+        name: float(answer["value"]) for name, answer in zip(TRAFFIC, answers, strict=True) if answer["status"] == 200
+    }
+
+
+def check_faults(faults: frozenset[str]) -> None:
+    """Raises StreamwardenError for faults that this fleet does not have."""
+    if unknown := sorted(faults - {*FAULTS}):
+        raise StreamwardenError(f"FLEET=msk has no fault '{unknown[0]}'; choose among {', '.join(FAULTS)} and none")
