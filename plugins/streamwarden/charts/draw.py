@@ -91,7 +91,10 @@ def chart_of(
     except sa.exc.SQLAlchemyError as error:
         raise StreamwardenError(f"{shown(file)}: {str(getattr(error, 'orig', error)).splitlines()[0]}") from None
     spec = specification(header, rows, hour, changes, is_interactive=is_interactive) if rows else None
-    return None if spec is None else Chart(spec, alt_text(header, rows, hour, changes))
+    if spec is None:
+        return None
+    alt = alt_text(header, rows, hour, changes)
+    return Chart(spec | {"description": alt}, alt)
 
 
 def _rows(

@@ -153,7 +153,7 @@ def _curves(series: dict[str, list[tuple[datetime, float]]], scale: float, x: al
         missing = [True, *(point["v"] is None for point in own), True]
         alone += [own[n] for n in range(len(own)) if missing[n] and not missing[n + 1] and missing[n + 2]]
     legend = alt.Legend(
-        title=None, orient="bottom", columns=2, symbolType="stroke", symbolSize=600,
+        title=None, orient="bottom", symbolType="stroke", symbolSize=600,
         labelExpr=f"{json.dumps(shown)}[datum.label]",
     )  # fmt: skip
     numbers, keys = range(first, first + len(names)), list(shown)
@@ -295,7 +295,7 @@ def _bars(
     color = alt.Color(
         "k:N",
         legend=alt.Legend(
-            title=None, orient="bottom", columns=2, symbolType="square", symbolSize=140,
+            title=None, orient="bottom", symbolType="square", symbolSize=140,
             labelExpr=f"{json.dumps(shown)}[datum.label]",
         ),
         scale=alt.Scale(domain=list(shown), range=[COLORS[number % len(COLORS)] for number in range(len(shown))]),

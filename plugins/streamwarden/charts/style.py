@@ -31,6 +31,6 @@ def config() -> Spec:
         "view": {"stroke": None},
         "axis": text | {"domain": False, "ticks": False, "gridColor": GRID, "labelPadding": 6, "titlePadding": 8},
         "legend": {"labelColor": INK, "labelFontSize": 12, "labelLimit": 250, "symbolStrokeWidth": 2.2,
-                   "columnPadding": 24, "offset": 10},
+                   "columns": 2, "columnPadding": 24, "offset": 10},
         "title": {"color": INK, "fontSize": 14, "anchor": "start", "frame": "group", "offset": 10, "lineHeight": 18},
     }  # fmt: skip

@@ -19,6 +19,7 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request
+from fastapi import Path as PathParam
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from pydantic import StringConstraints
@@ -34,7 +35,7 @@ from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
 from streamwarden.ui import detectors as detector_pages
-from streamwarden.ui import forms, incidents, links, overview, pages, questions, resources, searching
+from streamwarden.ui import charts, forms, incidents, links, overview, pages, questions, resources, searching
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -44,11 +45,15 @@ ASSETS = {
     "frame.js": "text/javascript",
     "search.js": "text/javascript",
     "pending.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "vega/vega.min.js": "text/javascript",
+    "vega/vega-lite.min.js": "text/javascript",
+    "vega/vega-embed.min.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "icon-dark.svg": "image/svg+xml",
 }
 HEADERS = {
-    # Only our own scripts and style sheet; charts are embedded images.
+    # Only our own scripts and style sheet. Vega interprets the expressions of charts instead of compiling them.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; "
     "form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
@@ -71,6 +76,7 @@ Page = Annotated[int, Query(ge=1, le=10_000)]
 Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
 BacktestId = Annotated[int | None, Query(ge=1, lt=2**63)]
 Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
+FindingId = Annotated[str, PathParam(pattern="^[0-9a-f]{64}$")]
 
 
 app = FastAPI(
@@ -136,6 +142,15 @@ def finding(
     values = pages.finding(fingerprint, hour)
     shown = {"form": forms.form_for(request, user), "stored": forms.stored_verb(stored, fingerprint, user)}
     return _page(request, "finding.html", values | shown)
+
+
+@app.get("/findings/{fingerprint}/chart.{form}")
+def finding_chart(
+    fingerprint: FindingId, form: charts.Form, theme: charts.Theme = "light", hour: HourQuery = None
+) -> Response:
+    """The chart of a finding: its Vega-Lite specification, or its picture."""
+    content = charts.finding_chart(fingerprint, pages.hour_of(hour), form, theme)
+    return Response(content, media_type=charts.MEDIA_TYPES[form])
 
 
 @app.get("/incidents/{fingerprint}")
@@ -204,7 +219,7 @@ async def try_parameters(request: Request, user: GetUserDep, detector: str) -> R
     return RedirectResponse(f"{_root(request)}/detectors/{detector}?backtest={queued}#backtest", status_code=303)
 
 
-@app.get("/static/{name}")
+@app.get("/static/{name:path}")
 def static(name: str) -> Response:
     """One of the static files: style sheet, script, or icon; 404 for any other name."""
     if name not in ASSETS:

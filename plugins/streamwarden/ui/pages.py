@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render, responses
 from streamwarden.tickets.evidence import missing_sources
 from streamwarden.tickets.responses import Response
+from streamwarden.ui.charts import chart_values
 from streamwarden.ui.links import KIND_LABELS, UnknownError
 from streamwarden.ui.mine import mine
 
@@ -159,7 +159,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
     """One finding in an hour: message, actions, chart, metrics, history, tickets, and the SQL that evaluated it."""
     if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
         raise UnknownError("The address does not name a finding: a fingerprint has 64 hexadecimal digits.")
-    asked_hour = _hour(hour_text)
+    asked_hour = hour_of(hour_text)
     with _warehouse() as (connection, config):
         rows = _fetch(connection, "finding", fingerprint=fingerprint, hour=asked_hour)
         if not rows:
@@ -194,7 +194,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "status_labels": STATUS_LABELS,
             "detector": detector,
         }
-    return values | _plot(config, found, has_tables=bool(tables)) | _evaluation(detector, found)
+    return values | chart_values(config, found, has_tables=bool(tables)) | _evaluation(detector, found)
 
 
 def respond(fingerprint: str, response: Response) -> None:
@@ -226,7 +226,7 @@ def coverage(hour_text: str | None) -> Row:
     """Data coverage of an hour: requests to each source, responses, and missing data with reasons."""
     with _warehouse() as (connection, _):
         newest = _fetch(connection, "gathered_hours")[0]["hour"]
-        hour = _hour(hour_text) or newest
+        hour = hour_of(hour_text) or newest
         missing = _fetch(connection, "not_evaluated", most=MAX_LINES)
         base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS, "not_evaluated": missing}
         if hour is None:
@@ -248,7 +248,8 @@ def response_data(connection: sa.Connection, fingerprints: list[str], fingerprin
     }
 
 
-def _hour(text: str | None) -> datetime | None:
+def hour_of(text: str | None) -> datetime | None:
+    """The hour in an address; raises UnknownError if it is invalid."""
     try:
         return parse_hour(text) if text else None
     except StreamwardenError as error:
@@ -361,29 +362,6 @@ def _periods(history: list[Row], newest: datetime) -> list[Row]:
             | {"status": last["status"], "severity": last["severity"], "message": last["message"]}
         )
     return periods[::-1]
-
-
-def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
-    """The chart as a data URI, with an alternative text."""
-    from streamwarden.charts import draw as plots  # imports altair
-
-    nothing: Row = {"plot": None, "plot_alt": "", "plot_why": "", "plot_error": None}
-    file = plots.FOLDER / f"{found['detector']}.sql"
-    try:
-        header = plots.load_plot(file)[0] if file.exists() else None
-        if header is None or (has_tables and header.kind == "table"):
-            return nothing  # the page has the table as HTML; the image is for mail
-        engine = open_warehouse(config)
-        drawing = plots.draw_finding(engine, found["detector"], found["hour"], found["identity"], "svg")
-    except StreamwardenError as error:
-        return nothing | {"plot_error": str(error)}
-    if drawing is None:
-        return nothing
-    light, dark = (
-        f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
-        for picture in (drawing.content, plots.in_the_dark(drawing.content))
-    )
-    return nothing | {"plot": light, "plot_dark": dark, "plot_alt": drawing.alt, "plot_why": header.why}
 
 
 def _evaluation(detector: Detector | None, found: Row) -> Row:

@@ -121,7 +121,7 @@ def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_flee
         page.set_viewport_size({"width": 1280, "height": 1240})
         picture(page, "resource")
         page.goto(f"/streamwarden/findings/{sample_fleet.root}")
-        expect(page.locator("img.plot:visible")).to_have_count(1)
+        expect(page.locator(".chart-canvas svg")).to_contain_text("Throttle limit (100 %)")
         page.set_viewport_size({"width": 1280, "height": 1400})
         picture(page, "finding")
         page.goto(f"/streamwarden/incidents/{sample_fleet.root}")
