@@ -37,8 +37,8 @@ WITH_HISTORY = Large(brokers=8, partitions=10_000, groups=100, volumes=5_000, ap
 BACKTESTED = Large(brokers=3, partitions=1_000, groups=10, volumes=500, applications=100, watched_hours=337)
 LARGEST = int(os.environ.get("LARGEST", "1000000"))
 SIZES = [size for size in (10_000, 100_000, 1_000_000) if size <= LARGEST]
-BACKTEST_SECONDS = 15
-EVALUATION_CPU_SECONDS, WORST_EXPONENT, PAGE_SECONDS, VIEW_SECONDS = 20, 1.1, 0.3, 1.0
+BACKTEST_SECONDS = 10
+EVALUATION_CPU_SECONDS, WORST_EXPONENT, PAGE_SECONDS, VIEW_SECONDS = 15, 1.1, 0.3, 1.0
 _ADDRESS = {
     "root": "/streamwarden",
     "airflow": "/",
