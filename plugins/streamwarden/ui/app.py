@@ -34,8 +34,8 @@ from streamwarden.detectors.backtest_jobs import QueueError
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui import charts, forms, incidents, links, overview, pages, questions, resources, searching
+from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
