@@ -1,5 +1,5 @@
--- Hours from :start to :end, exclusive, in which causes were ranked.
+-- Hours from :start to :finish, exclusive, in which causes were ranked.
 select hour
 from detect.weighing
-where hour >= :start and hour < :end
+where hour >= :start and hour < :finish
 order by hour asc
