@@ -24,6 +24,8 @@ class SparkApp:
     """Whether the app mostly waits between samples; such apps start first."""
     shares: Mapping[str, str] = field(default_factory=dict)
     """Of the tables that other apps write too: the SQL condition that the rows of this app meet, and no others."""
+    only_adds: bool = False
+    """Whether detectors are evaluated without it where the config has nothing for it: it adds to what others gather."""
     sections: tuple[str, ...] = ()
     """Config sections of the app's sources; at least one of them must not be empty."""
 
@@ -88,6 +90,7 @@ APPS: dict[str, SparkApp] = {
             "msk",
             "Amazon MSK: clusters, brokers, storage, network, memory, and lag by its API and CloudWatch",
             sections=("msk",),
+            only_adds=True,
             reads=("msk", "ec2", "cloudwatch"),
             writes=(
                 "inventory.msk_cluster_hourly",
@@ -125,6 +128,7 @@ APPS: dict[str, SparkApp] = {
             "kubernetes",
             "Kubernetes: pods, container limits, restarts, volume claims, and Strimzi's resources",
             sections=("kubernetes",),
+            only_adds=True,
             reads=("kubernetes",),
             writes=("inventory.pod_hourly", "inventory.pod_claim_hourly", "inventory.strimzi_resource_hourly"),
         ),

@@ -249,7 +249,7 @@ def _find_episodes(outcome: Outcome, gone_hours: list[datetime]) -> None:
 
 
 def _loaded_hours(connection: sa.Connection, detector: Detector, start: datetime, end: datetime) -> list[datetime]:
-    apps = [app for app in detector.apps if not APPS[app].shares] or list(detector.apps)
+    apps = [app for app in detector.apps if not APPS[app].only_adds] or list(detector.apps)
     loaded = list(connection.execute(_LOADED, {"apps": apps}).scalars())
     hours = [hour for hour in loaded if start <= hour < end]
     if not hours:

@@ -307,9 +307,9 @@ def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[t
 def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime, config: Config) -> dict[str, str]:
     """The apps of a detector that have not loaded the hour, each with a message.
 
-    An app that only adds rows to tables of others is needed only if the config has something for it.
+    An app that only adds to what others gather is needed only if the config has something for it.
     """
-    apps = [app for app in detector.apps if not (APPS[app].shares and APPS[app].not_configured(config))]
+    apps = [app for app in detector.apps if not (APPS[app].only_adds and APPS[app].not_configured(config))]
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
         {"hour": hour, "apps": apps},
