@@ -119,7 +119,7 @@ verdicts:
     message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, above its limit of {{{{ limit }}}}."
     impact: "WHAT HAPPENS TO WHOM IF NOTHING IS DONE."
     actions: ["RESTORE SERVICE.", "FIX THE CAUSE.", "PREVENT IT."]
-    commands: ["A COMMAND, with --bootstrap-server {{{{ bootstrap_servers }}}} where it needs one"]
+    commands: ["echo A COMMAND, with --bootstrap-server {{{{ bootstrap_servers }}}} where it needs one"]
   within_limit:
     status: ok
     message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, within its limit of {{{{ limit }}}}."
