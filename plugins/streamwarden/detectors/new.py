@@ -178,7 +178,8 @@ def _cases(kind: str, table: str, columns: list[Column], metric: str) -> str:
 
     def case(name: str, given: Sequence[str], expect: Sequence[str]) -> str:
         rows = "".join(f"      - {one}\n" for one in given)
-        return f"- name: {name}\n  given:\n    {table}:\n{rows}  expect:\n{''.join(expect)}"
+        # The case has a limit of its own, so that another default changes no case.
+        return f"- name: {name}\n  params: {{limit: 100}}\n  given:\n    {table}:\n{rows}  expect:\n{''.join(expect)}"
 
     several = (
         [case("THE WORST OF SEVERAL ROWS", [row(here, "100"), row(here | {extra[0]: '"2"'}, "101")],
