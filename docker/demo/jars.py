@@ -27,8 +27,10 @@ DISK = JarSet("disk", ("net.bytebuddy:byte-buddy:1.17.8",), transitive=False, lo
 """Library of the agent that delays disk requests of a broker; fetched only for FAULTS=chain."""
 TOOLS = JarSet("tools", (f"org.apache.kafka:kafka-tools:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 """Kafka's command-line tools that are not in the broker's jars; for tests that run the commands of tickets."""
+JDBC = JarSet("jdbc", ("org.postgresql:postgresql:42.7.14",), transitive=False, lock=LOCK)
+"""PostgreSQL's driver; for the test of the Spark example in docs/analyst.md."""
 ALWAYS = (BROKER, STREAMS, JOLOKIA)
-ALL = (*ALWAYS, DISK, TOOLS)
+ALL = (*ALWAYS, DISK, TOOLS, JDBC)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
