@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -20,6 +21,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,6 +62,7 @@ START_SECONDS = 45.0
 # Start (usually 8 s) and traffic must be in one clock hour; the evaluation may follow after its end.
 START_ROOM_SECONDS = 20.0
 READY_SECONDS = 40.0
+METRICS_TOKEN_ENV = "STREAMWARDEN_METRICS_TOKEN"  # noqa: S105 — a variable's name
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
 Say = Callable[[str], None]
 
@@ -208,6 +211,7 @@ class Fleet:
                     }
                 }
             },
+            "prometheus": {"token": f"${{{METRICS_TOKEN_ENV}}}"},
             "ui_url": f"http://127.0.0.1:{_port('DEMO_AIRFLOW_PORT', 8080)}",
         }
 
@@ -233,7 +237,13 @@ class Fleet:
             **self.aws.environment(DEMO_ACCOUNT, DEMO_REGION),
             CONFIG_ENV: str(self.config_file),
             PASSWORD_ENV: self.tracker_password("streamwarden"),
+            METRICS_TOKEN_ENV: self.metrics_token,
         }
+
+    @cached_property
+    def metrics_token(self) -> str:
+        """Generated token of the page for Prometheus."""
+        return secrets.token_urlsafe(24)
 
     def tracker_password(self, user: str) -> str:
         """The generated password of a user of the tracker."""
