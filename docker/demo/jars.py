@@ -32,11 +32,7 @@ TOOLS = JarSet("tools", (f"org.apache.kafka:kafka-tools:{KAFKA}", LOGGING), tran
 JDBC = JarSet("jdbc", ("org.postgresql:postgresql:42.7.14",), transitive=False, lock=LOCK)
 """PostgreSQL's driver; for the test of the Spark example in docs/analyst.md."""
 ALWAYS = (BROKER, STREAMS, JOLOKIA)
-<<<<<<< HEAD
-ALL = (*ALWAYS, DISK, EXPORTER, TOOLS)
-=======
-ALL = (*ALWAYS, DISK, TOOLS, JDBC)
->>>>>>> g-pages
+ALL = (*ALWAYS, DISK, EXPORTER, TOOLS, JDBC)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
