@@ -364,7 +364,7 @@ def _evaluations(scenario: DeliveryScenario) -> list[Any]:
     )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data(), detector_id=st.sampled_from(["ebs_volume_starving", "app_memory_heavy"]))
 def test_the_order_in_which_hours_are_evaluated_does_not_matter(
     shared_scenario: DeliveryScenario, statuses: list[str], data: st.DataObject, detector_id: str
@@ -388,7 +388,7 @@ def test_the_order_in_which_hours_are_evaluated_does_not_matter(
     assert scenario.changes() == changes, "a further run changes nothing"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data())
 def test_backfilled_hours_only_move_the_opened_hour_of_open_tickets(
     shared_scenario: DeliveryScenario, statuses: list[str], data: st.DataObject
@@ -447,7 +447,7 @@ def test_hours_that_were_read_too_late_close_no_ticket(scenario: DeliveryScenari
     assert run().closed == 0
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS)
 def test_the_tracker_receives_closings_and_reopenings_alternately(
     shared_scenario: DeliveryScenario, statuses: list[str]

@@ -43,11 +43,13 @@ def test_words_without_a_match_are_no_error(page: Any, findings: dict[str, str],
 def test_results_appear_while_typing_and_the_keyboard_is_enough(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/detectors")
     page.keyboard.press("/")
-    page.keyboard.type("billing")
+    with page.expect_response(lambda answer: answer.url.endswith("q=billing")):
+        page.keyboard.type("billing")
     expect(page.locator("#search-results li")).to_have_count(3)  # the finding, the group, and the group on its topic
     page.keyboard.press("Escape")
     expect(page.locator("#search-results")).to_be_hidden()
-    page.keyboard.type(" demo/")
+    with page.expect_response(lambda answer: answer.url.endswith("demo%2F")):  # the list of the words before is as long
+        page.keyboard.type(" demo/")
     expect(page.locator("#search-results")).to_be_visible()
     expect(page.locator("#search-results li")).to_have_count(3)
     page.keyboard.press("ArrowDown")
