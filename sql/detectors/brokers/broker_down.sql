@@ -68,12 +68,12 @@ verdicts:
     impact: *impact
     actions:
       - "Enlarge the volume of {{ log_dir }} before you start the broker; do not delete segments by hand, their records would be lost."
-      - "{% if not pod and host %}Start the broker on host {{ host }}.{% endif %}"
-      - "{% if not pod and not host %}Start the broker.{% endif %}"
-      - >-
+      - &start_on_host "{% if not pod and host %}Start the broker on host {{ host }}.{% endif %}"
+      - &start "{% if not pod and not host %}Start the broker.{% endif %}"
+      - &find_why >-
         {% if pod %}Find why pod {{ pod }} does not serve: its events, and the log of its previous
         run.{% endif %}
-      - >-
+      - &let_strimzi >-
         {% if pod and node_pool %}Let Strimzi restart the pod by its annotation; change limits and storage in
         KafkaNodePool {{ node_pool }}, not in the pod.{% endif %}
       - "Shorten the retention of its largest topics, or add disk space."
@@ -96,7 +96,10 @@ verdicts:
     impact: *impact
     actions:
       - "{% if is_volume_empty %}Restore the I/O of {{ volume_id }} before you start the broker: enlarge the volume or change its type to gp3.{% endif %}"
-      - "Start the broker{% if host %} on host {{ host }}{% endif %}."
+      - *start_on_host
+      - *start
+      - *find_why
+      - *let_strimzi
       - "{% if is_heap_full %}Raise its heap first: the heap was full.{% endif %}"
       - "Check the last lines of server.log and the kernel log (OOM killer) for the cause."
     commands: *commands
