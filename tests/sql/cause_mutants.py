@@ -70,7 +70,7 @@ def _outcome(connection: sa.Connection, case: CauseCase, resources: dict[str, st
         return "detected" if case.unmet(found, resources) else "undetected"
     except sa.exc.ProgrammingError:
         return "rejected"
-    except (sa.exc.DBAPIError, KeyError, TypeError):
+    except (StreamwardenError, sa.exc.DBAPIError, KeyError, TypeError):  # also a message that cannot be rendered
         return "detected"
     finally:
         savepoint.rollback()

@@ -67,7 +67,7 @@ def backtest(
     accepted_in_force = accepted_tried = 0
     changes: list[CauseChange] = []
     with warehouse.connect() as connection:
-        hours = [row["hour"] for row in ask(connection, "causes/ranked_hours", start=start, finish=end)]
+        hours = [row["hour"] for row in ask(connection, "causes/ranked_hours", first_hour=start, until_hour=end)]
         if not hours:
             raise StreamwardenError(
                 f"backtest causes: no causes were ranked from {moment(start)} to {moment(end)}."
