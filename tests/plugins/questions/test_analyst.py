@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 import uuid
+from asyncio import StreamReader, StreamWriter, gather, get_running_loop, open_unix_connection, run, start_server
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 import sqlalchemy as sa
+from demo.jar_set import ensure
+from demo.jars import JDBC
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import psql_program
 
@@ -55,6 +62,77 @@ def test_pandas(analyst: str) -> None:
         env={"WAREHOUSE_URL": analyst}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert re.search(r"c +billing +90\.5", done.stdout), done.stderr
+
+
+def test_duckdb(analyst: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", block("DuckDB", "python")],
+        env={"WAREHOUSE_URL": analyst}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert re.search(r"c +│ billing +│ +90\.5", done.stdout), done.stderr
+
+
+def test_duckdb_reads_the_parquet_file_of_a_question(analyst: str, warehouse_url: str, tmp_path: Path) -> None:
+    import duckdb
+    from streamwarden.base.warehouse import engine
+    from streamwarden.questions import load_questions, run_question
+    from streamwarden.questions.formats import parquet_bytes
+
+    answer = run_question(engine(warehouse_url), load_questions()["owners_by_findings"], {})
+    file = tmp_path / "owners_by_findings.parquet"
+    file.write_bytes(parquet_bytes(answer))
+    query = block("DuckDB", "sql").replace(file.name, str(file))
+    assert duckdb.sql(query).fetchall() == [(row[0], row[1]) for row in answer.rows]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_spark(analyst: str) -> None:
+    url = sa.make_url(analyst)
+    with forwarded(f"{url.query['host']}/.s.PGSQL.{url.port or 5432}") as port:
+        tcp = sa.URL.create("postgresql", url.username, url.password, "127.0.0.1", port, url.database)
+        environment = os.environ | {
+            "WAREHOUSE_URL": tcp.render_as_string(hide_password=False),
+            "PYSPARK_SUBMIT_ARGS": f"--master local[1] --jars {ensure(JDBC)[0]} pyspark-shell",
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", block("Spark", "python")],
+            env=environment, capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
+    assert re.search(r"\|c +\|billing +\|90\.5", done.stdout), done.stderr
+
+
+@contextmanager
+def forwarded(socket: str) -> Iterator[int]:
+    """A TCP port on which the embedded server answers, which itself only listens on a Unix socket."""
+    ports: list[int] = []
+    is_ready, is_over = Event(), Event()
+
+    async def pump(reader: StreamReader, writer: StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def connected(reader: StreamReader, writer: StreamWriter) -> None:
+        behind_reader, behind_writer = await open_unix_connection(socket)
+        await gather(pump(reader, behind_writer), pump(behind_reader, writer), return_exceptions=True)
+
+    async def serve() -> None:
+        server = await start_server(connected, "127.0.0.1", 0)
+        ports.append(server.sockets[0].getsockname()[1])
+        is_ready.set()
+        await get_running_loop().run_in_executor(None, is_over.wait)
+        server.close()
+
+    thread = Thread(target=lambda: run(serve()), daemon=True)
+    thread.start()
+    assert is_ready.wait(30)
+    try:
+        yield ports[0]
+    finally:
+        is_over.set()
+        thread.join(30)
 
 
 def test_role_cannot_write_and_has_a_timeout(analyst: str) -> None:

@@ -140,8 +140,8 @@ def test_mine_filters_by_the_owners_of_the_login(page: Any, editor_page: Any, la
     page.goto("/streamwarden/?owner=team-1")
     owners = page.locator(".incidents tbody tr td:nth-child(4)").all_inner_texts()
     assert owners and {*owners} == {"team-1"}
-    shown = int(page.locator(".tiles .warning b").inner_text())
-    page.locator(".tiles .warning a").click()
+    shown = int(page.locator(".tiles .info b").inner_text())
+    page.locator(".tiles .info a").click()
     expect(page.locator(".lead")).to_contain_text(f"{shown} findings")
     editor_page.goto("/streamwarden/")
     assert editor_page.get_by_role("link", name="Mine").count() == 0
