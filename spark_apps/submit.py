@@ -32,6 +32,7 @@ from streamwarden.base.warehouse import open_warehouse
 
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import master_for, session_for, start_session
+from spark_apps.runtime.small import kept, local_rows
 
 ALONE_FROM_ROWS = 50_000
 """An app that writes at least this many rows an hour gets its own driver, with all of its memory."""
@@ -51,9 +52,9 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     spark = session_for(spark, last_rows(warehouse, name))
     module = importlib.import_module(f"spark_apps.apps.{name}")
     try:
-        # Persisted: a source is queried once, however many tables are computed from it. Not as serialized bytes
+        # Kept: a source is queried once, however many tables are computed from it. Not as serialized bytes
         # (MEMORY_AND_DISK): Spark holds each task's share of them until the task ends, although it counts it as freed.
-        sources = {source: frame.persist() for source, frame in module.extract(spark, hour, config).items()}
+        sources = {source: kept(frame) for source, frame in module.extract(spark, hour, config).items()}
         frames = module.transform(sources, hour, config)
         # Gaps besides the tables: data that was read but could not be used for any table.
         gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}
@@ -83,7 +84,7 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
         if "gap" in frame.columns
     ]
     if not responses:
-        return spark.createDataFrame([], _COVERAGE_SCHEMA)
+        return local_rows(spark, [], _COVERAGE_SCHEMA)
     # Reduces millions of rows to a few before the sort.
     return (
         reduce(DataFrame.unionByName, responses)

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.pool import PoolProxiedConnection
@@ -230,6 +231,12 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-u
 def project_root() -> Path:
     """Root of the checkout."""
     return PROJECT_ROOT
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Examples of Hypothesis are the same in each `make test`; `make test-all` draws new ones."""
+    hypothesis.settings.register_profile("tests", derandomize=config.option.markexpr == "not rare", database=None)
+    hypothesis.settings.load_profile("tests")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -30,6 +30,7 @@ from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.hours import last_full_hour
 from streamwarden.detectors import load_detectors
+from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui import pages
 from streamwarden.ui.incidents import incident
 from streamwarden.ui.render import render
@@ -198,12 +199,12 @@ def _pages(fingerprint: str) -> dict[str, str]:
     """Every page as rendered, with its values, by template."""
     made = {
         "overview.html": [pages.overview()],
-        "findings.html": [pages.findings(None, None, None)],
+        "findings.html": [pages.findings(None)],
         "finding.html": [pages.finding(fingerprint, None)],
         "incident.html": [incident(fingerprint)],
         "coverage.html": [pages.coverage(None)],
-        "detectors.html": [pages.detectors()],
-        "detector.html": [pages.detector(detector) for detector in load_detectors()],
+        "detectors.html": [detector_pages.detectors()],
+        "detector.html": [detector_pages.detector(detector) for detector in load_detectors()],
     }
     frame = {"root": "", "airflow": "/", "assets": "", "version": "0.1.0", "form": None, "stored": None}
     return {

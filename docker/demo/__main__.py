@@ -22,16 +22,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TimeElapsedColumn
-from streamwarden.base.config import WAREHOUSE_ENV, Warehouse
+from streamwarden.base.config import WAREHOUSE_ENV, Config, Warehouse
 from streamwarden.base.embedded import is_running, stop_server
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.warehouse import read_only
 
 from demo.chain import Chain
 from demo.fleet import CHAIN, FAULTS, Fleet, Say, parse_faults
 from demo.more_faults import MORE
 from demo.msk_fleet import MskFleet, check_faults
 from demo.score import Score, open_tickets, score
+from demo.verdicts import compared, with_verdicts
 
 FOLDER = PROJECT_ROOT / "var" / "demo"
 POSTGRES = PROJECT_ROOT / Warehouse().data_folder
@@ -123,8 +125,11 @@ def _postgres() -> Iterator[str]:
 
 def _score(fleet: Fleet) -> Score:
     tickets = open_tickets(fleet.tracker_url, "streamwarden", fleet.tracker_password("streamwarden"))
+    with read_only(Config(), "20s") as connection:
+        tickets = with_verdicts(connection, tickets)
     for ticket in sorted(tickets, key=lambda ticket: ticket.opened_at):
         console.print(f"[bold]{escape(ticket.title)}[/]\n  {ticket.url}", soft_wrap=True)
+    console.print(compared(fleet.truth, tickets))
     result = score(fleet.truth, tickets, fleet.started_at)
     for missed in result.missed:
         console.print(f"[red]missed: {missed.fault} on {missed.resource} ({missed.why})", soft_wrap=True)

@@ -35,6 +35,7 @@ from demo.process import Process, claim_port
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 # Their log servers would listen on all interfaces, which is not configurable; the API server reads the same folder.
 _OPTIONS = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs"]}
+BOARDS = PROJECT_ROOT / "docker" / "grafana" / "dashboards"
 USERS = {"admin": "admin", "editor": "user", "viewer": "viewer"}
 PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
 READY_SECONDS = 180.0
@@ -114,12 +115,14 @@ class Airflow:
 
     def where_to_click(self) -> list[str]:
         """Lines with URLs and logins for the user."""
+        token = f"token: STREAMWARDEN_METRICS_TOKEN in {self._place.folder / 'environment.sh'}"
         return [
-            f"Streamwarden in Airflow: {self.url}/plugin/streamwarden (user admin, password {self.password('admin')})",
-            f"the hour's run:          {self.url}/dags/hourly",
-            f"REST API:                {self.url}/streamwarden/api/v1/findings (docs/interfaces.md: token and routes)",
-            f"Prometheus metrics:      {self.url}/streamwarden/metrics (off until `prometheus.token` is set)",
-            "Grafana dashboards:      docker/grafana/dashboards/*.json",
+            f"Overview:           {self.url}/streamwarden/ (user admin, password {self.password('admin')})",
+            f"in Airflow:         {self.url}/plugin/streamwarden",
+            f"the hour's run:     {self.url}/dags/hourly",
+            f"REST API:           {self.url}/streamwarden/api/v1/findings (docs/interfaces.md: token and routes)",
+            f"Prometheus metrics: {self.url}/streamwarden/metrics ({token})",
+            f"Grafana to import:  {BOARDS / 'fleet.json'}",
         ]
 
     def password(self, user: str) -> str:

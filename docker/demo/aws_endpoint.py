@@ -35,6 +35,7 @@ from demo.aws_ec2 import (
     describe_subnets,
     describe_volumes,
 )
+from demo.aws_glue import get_schema, get_schema_version, list_schema_versions, list_schemas
 from demo.aws_msk import (
     describe_cluster_v2,
     get_bootstrap_brokers,
@@ -266,6 +267,7 @@ INVALID_KEY = {
     "autoscaling": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
     "kafka": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
     "secretsmanager": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
+    "glue": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
     "pricing": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
 }
 
@@ -343,6 +345,10 @@ HANDLERS: dict[tuple[str, str], Callable[[AwsEndpoint, Caller, dict[str, Any]], 
     ("kafka", "ListNodes"): list_nodes,
     ("ec2", "DescribeSubnets"): describe_subnets,
     ("secretsmanager", "GetSecretValue"): get_secret_value,
+    ("glue", "ListSchemas"): list_schemas,
+    ("glue", "ListSchemaVersions"): list_schema_versions,
+    ("glue", "GetSchemaVersion"): get_schema_version,
+    ("glue", "GetSchema"): get_schema,
     ("pricing", "GetProducts"): get_products,
 }
 

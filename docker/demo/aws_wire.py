@@ -29,9 +29,10 @@ SERVICES = {
     "autoscaling": "autoscaling",
     "kafka": "kafka",
     "secretsmanager": "secretsmanager",
+    "glue": "glue",
     "pricing": "pricing",
 }
-JSON_SERVICES = ("monitoring", "secretsmanager", "pricing")
+JSON_SERVICES = ("monitoring", "secretsmanager", "glue", "pricing")
 REST_SERVICES = ("kafka",)
 AUTHORIZATION = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>\w+)/(?P<date>\d{8})/(?P<region>[a-z0-9-]+)/(?P<service>[a-z0-9]+)"

@@ -116,6 +116,7 @@ class Chain(Fleet):
             "ebs_volume_starving",
             CHAIN_BROKERS[STARVED_NODE][1],
             f"30 GiB gp2 (100 IOPS baseline) of broker {STARVED_NODE} with a demand of 290 IOPS: no I/O credits left",
+            ("bucket_empty",),
             self.started_at - STARVED_FOR,
             follows=(
                 f"{TITLES['log_flush_slow']}: {CLUSTER} broker {STARVED_NODE}",

@@ -32,7 +32,8 @@ class LoadModel:
     write_iops: float = 20.0
     read_kib: float = 16.0
     write_kib: float = 16.0
-    daily_swing: float = 0.3  # relative amplitude; the peak is at 14:00 UTC
+    daily_swing: float = 0.3  # relative amplitude
+    peak_minute: int = 14 * 60  # of the day, UTC
     weekend_factor: float = 0.7
     noise: float = 0.1  # sigma of the logarithm, minute by minute
     random_share: float = 0.0  # share of requests that cannot be merged; on HDD, each counts as 1 MiB
@@ -45,7 +46,7 @@ class LoadModel:
     def demand(self, seed: tuple[int, ...], day: int) -> tuple[Minutes, Minutes]:
         """Demand of read and write IOPS in each minute of the day."""
         minute = np.arange(DAY_MINUTES)
-        rhythm = 1 + self.daily_swing * np.cos((minute - 14 * 60) * (2 * math.pi / DAY_MINUTES))
+        rhythm = 1 + self.daily_swing * np.cos((minute - self.peak_minute) * (2 * math.pi / DAY_MINUTES))
         if (day + 3) % 7 >= 5:  # day 0 of Unix time was a Thursday
             rhythm = rhythm * self.weekend_factor
         random = np.random.Generator(np.random.SFC64((*seed, day)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -20,6 +21,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,6 +62,7 @@ START_SECONDS = 45.0
 # Start (usually 8 s) and traffic must be in one clock hour; the evaluation may follow after its end.
 START_ROOM_SECONDS = 20.0
 READY_SECONDS = 40.0
+METRICS_TOKEN_ENV = "STREAMWARDEN_METRICS_TOKEN"  # noqa: S105 — a variable's name
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
 Say = Callable[[str], None]
 
@@ -89,6 +92,8 @@ class Injected:
     resource: str
     injected_at: str
     why: str
+    reasons: tuple[str, ...]
+    """Reasons of the finding that are right: the first that is expected, and others that say the same."""
     follows: tuple[str, ...] = ()
     """Downstream effects that its ticket has to list: titles with resources."""
 
@@ -181,6 +186,7 @@ class Fleet:
             "state_store_schema_drift",
             DRIFTING_TOPIC,
             "orders' `quantity` turned from integer to string, and `address.postcode` went away",
+            ("breaks_restore",),
         )
 
     def config(self) -> dict[str, Any]:
@@ -205,6 +211,7 @@ class Fleet:
                     }
                 }
             },
+            "prometheus": {"token": f"${{{METRICS_TOKEN_ENV}}}"},
             "ui_url": f"http://127.0.0.1:{_port('DEMO_AIRFLOW_PORT', 8080)}",
         }
 
@@ -230,7 +237,13 @@ class Fleet:
             **self.aws.environment(DEMO_ACCOUNT, DEMO_REGION),
             CONFIG_ENV: str(self.config_file),
             PASSWORD_ENV: self.tracker_password("streamwarden"),
+            METRICS_TOKEN_ENV: self.metrics_token,
         }
+
+    @cached_property
+    def metrics_token(self) -> str:
+        """Generated token of the page for Prometheus."""
+        return secrets.token_urlsafe(24)
 
     def tracker_password(self, user: str) -> str:
         """The generated password of a user of the tracker."""
@@ -396,13 +409,13 @@ class Fleet:
         if "ebs" in self.faults:
             why = "10 GiB gp2 (100 IOPS baseline) with a demand of about 950 IOPS for hours: no I/O credits left"
             since = self.hour - EBS_FAULT_LEAD
-            self.injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, since)
+            self.injected("ebs", "ebs_volume_starving", ORDERS_VOLUME_ID, why, ("bucket_empty",), since)
         if "memory" in self.faults:
             why = f"3,500 MiB of heap and {self._partitions} partitions of unbounded RocksDB stores on a 4 GiB instance"
-            self.injected("memory", "app_memory_heavy", APP, why)
+            self.injected("memory", "app_memory_heavy", APP, why, ("heap_oversized", "over_budget"))
         if "rogue" in self.faults:
             why = "a consumer that commits no offsets reads the cold topic `clickstream` from disk repeatedly"
-            self.injected("rogue", "consumer_rogue", CLUSTER, why)
+            self.injected("rogue", "consumer_rogue", CLUSTER, why, ("rogue",))
 
     def injected(
         self,
@@ -410,12 +423,13 @@ class Fleet:
         detector: str,
         resource: str,
         why: str,
+        reasons: tuple[str, ...],
         at: datetime | None = None,
         follows: tuple[str, ...] = (),
     ) -> None:
         """Records an injected fault."""
         moment = (at or datetime.now(UTC)).isoformat(timespec="seconds")
-        self.truth.append(Injected(fault, detector, resource, moment, why, follows))
+        self.truth.append(Injected(fault, detector, resource, moment, why, reasons, follows))
         self._write_truth()
 
     def _write_truth(self) -> None:

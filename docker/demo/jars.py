@@ -29,8 +29,10 @@ EXPORTER = JarSet("jmx-exporter", ("io.prometheus.jmx:jmx_prometheus_javaagent:1
 """Prometheus' JMX exporter: open monitoring of the fleet of FLEET=msk; fetched only for it."""
 TOOLS = JarSet("tools", (f"org.apache.kafka:kafka-tools:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 """Kafka's command-line tools that are not in the broker's jars; for tests that run the commands of tickets."""
+JDBC = JarSet("jdbc", ("org.postgresql:postgresql:42.7.14",), transitive=False, lock=LOCK)
+"""PostgreSQL's driver; for the test of the Spark example in docs/analyst.md."""
 ALWAYS = (BROKER, STREAMS, JOLOKIA)
-ALL = (*ALWAYS, DISK, EXPORTER, TOOLS)
+ALL = (*ALWAYS, DISK, EXPORTER, TOOLS, JDBC)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:

@@ -31,6 +31,7 @@ class More:
     detector: str
     resource: str
     why: str
+    reasons: tuple[str, ...]
     start: Callable[[Fleet], None]
     is_late: bool = False
     """Whether it is injected after half of the traffic, because an earlier start would exhaust its resources."""
@@ -88,30 +89,35 @@ MORE = {
         detector="consumer_group_lagging",
         resource="ledger",
         why="the group `ledger` reads 4 payments a second while 20 come, and is 50 minutes behind",
+        reasons=("falling_behind",),
         start=_lag,
     ),
     "stranger": More(
         detector="internal_topic_foreign_consumer",
         resource="analytics",
         why="the group `analytics` reads a changelog of the application `orders`",
+        reasons=("foreign_read",),
         start=_stranger,
     ),
     "refused": More(
         detector="produce_failing",
         resource="demo",
         why="a producer sends records to `receipts` that are larger than its max.message.bytes",
+        reasons=("rejected",),
         start=_refused,
     ),
     "broker": More(
         detector="broker_down",
         resource="3",
         why="broker 3 of the cluster `west` was killed",
+        reasons=("down",),
         start=_broker,
     ),
     "poison": More(
         detector="consumer_poison_pill",
         resource="bookkeeping",
         why="a record of `invoices` keeps each member of the group `bookkeeping` busy until it is out of the group",
+        reasons=("poll_timeout_loop",),
         start=_poison,
         params={"still_minutes": 0.5, "still_gaps": 1, "few_share": 0.3},
     ),
@@ -119,18 +125,21 @@ MORE = {
         detector="consumer_data_at_risk",
         resource="archive",
         why="of `parcels` 2,990 were deleted that the group `archive` hadn't read",
+        reasons=("records_deleted",),
         start=_lost,
     ),
     "instance": More(
         detector="instance_unhealthy",
         resource="search",
         why="Auto Scaling took an instance of the group `search` out of service: its status checks failed",
+        reasons=("health_check_failed",),
         start=_instance,
     ),
     "files": More(
         detector="broker_file_descriptors_high",
         resource="1",
         why="of the files that the broker may open, five in six are open",
+        reasons=("high",),
         start=_files,
         is_late=True,
         params={"start_minutes": 0},
@@ -143,7 +152,7 @@ def start(fleet: Fleet, *, late: bool) -> None:
     for name, fault in MORE.items():
         if name in fleet.faults and fault.is_late == late:
             fault.start(fleet)
-            fleet.injected(name, fault.detector, fault.resource, fault.why)
+            fleet.injected(name, fault.detector, fault.resource, fault.why, fault.reasons)
 
 
 def params(faults: frozenset[str]) -> dict[str, Any]:

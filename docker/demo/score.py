@@ -1,8 +1,9 @@
-"""Compares the open tickets in the tracker with the injected faults: found, missed, false positives.
+"""Compares the open tickets in the tracker with the injected faults: found, missed, wrong, false positives.
 
 A ticket has its detector and resource in lines `detector: …` and `resource_name: …`, and its effects in its text. It is
 a false positive if this run opened it and no injected fault explains it. This includes an effect with its own ticket
-next to that of its cause. Open tickets of earlier runs do not count.
+next to that of its cause. Open tickets of earlier runs do not count. A found fault is wrong if its reason is none of
+those that were injected, or if the root cause of its incident is another finding; both come from the warehouse.
 """
 
 from __future__ import annotations
@@ -30,10 +31,23 @@ class Ticket:
     resource: str
     opened_at: datetime
     text: str = ""
+    fingerprint: str = ""
+    reason: str | None = None
+    """Of its finding, in the hour in which that last fired; null: the warehouse does not know the ticket."""
+    root: tuple[str, str] = ("", "")
+    """Detector and resource of the root cause of its incident."""
 
     def explains(self, injected: Injected) -> bool:
         """Whether the ticket is about the fault; its resource may include the cluster, as in `demo/orders`."""
-        return self.detector == injected.detector and injected.resource in re.split(r"[\s/|,:]+", self.resource)
+        return _is_about(injected, self.detector, self.resource)
+
+    def has_right_reason(self, injected: Injected) -> bool:
+        """Whether the reason is one of those that the fault must have."""
+        return self.reason in injected.reasons
+
+    def has_right_root(self, injected: Injected) -> bool:
+        """Whether the root cause is the injected fault itself."""
+        return _is_about(injected, *self.root)
 
     def missing_effects(self, injected: Injected) -> list[str]:
         """Effects of the fault that the ticket does not list. White space is ignored, because trackers wrap lines."""
@@ -48,16 +62,21 @@ class Score:
     injected: int
     missed: tuple[Injected, ...]
     false: tuple[Ticket, ...]
+    wrong: tuple[tuple[Injected, Ticket], ...] = ()
+    """Found, but with another reason or another root cause."""
 
     @property
     def is_perfect(self) -> bool:
-        """Whether exactly the injected faults were found."""
-        return not self.missed and not self.false
+        """Whether exactly the injected faults were found, each with its reason and as its own root cause."""
+        return not (self.missed or self.false or self.wrong)
 
     def __str__(self) -> str:
         found, each = self.injected - len(self.missed), "" if self.injected == 1 else " each"
         incidents = "incident" if self.injected == 1 else "incidents"
-        return f"{found} of {self.injected} {incidents} in exactly one ticket{each}, {len(self.false)} false"
+        return (
+            f"{found} of {self.injected} {incidents} in exactly one ticket{each},"
+            f" {len(self.wrong)} with a wrong reason or root cause, {len(self.false)} false"
+        )
 
 
 def score(truth: Sequence[Injected], tickets: Sequence[Ticket], since: datetime) -> Score:
@@ -67,7 +86,18 @@ def score(truth: Sequence[Injected], tickets: Sequence[Ticket], since: datetime)
         injected=len(truth),
         missed=tuple(line for line in truth if not _is_found(line, tickets)),
         false=tuple(ticket for ticket in new if not any(ticket.explains(line) for line in truth)),
+        wrong=tuple(
+            (line, ticket)
+            for line in truth
+            if _is_found(line, tickets)
+            for ticket in tickets
+            if ticket.explains(line) and not (ticket.has_right_reason(line) and ticket.has_right_root(line))
+        ),
     )
+
+
+def _is_about(injected: Injected, detector: str, resource: str) -> bool:
+    return detector == injected.detector and injected.resource in re.split(r"[\s/|,:]+", resource)
 
 
 def _is_found(line: Injected, tickets: Sequence[Ticket]) -> bool:
@@ -101,6 +131,7 @@ def _ticket(client: httpx.Client, url: str, issue: dict) -> Ticket:
         resource=_line("resource_name", text),
         opened_at=datetime.strptime(issue["creation"], "%Y-%m-%d.%H:%M:%S").replace(tzinfo=UTC),
         text=text,
+        fingerprint=_line("fingerprint", text),
     )
 
 

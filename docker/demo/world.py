@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from demo.aws_glue import GlueRegistry
 from demo.ebs_days import FOREVER, Day, DayCache, Instance, InstanceDay, Unit, Volume, day_of, minute_of
 from demo.ebs_load import DAY_MINUTES, LoadModel, within
 from demo.ebs_physics import GIB, INSTANCE_TYPES, Minutes, volume_limits
@@ -110,6 +111,7 @@ class World:
         self.instances: dict[str, Instance] = {}
         self.volumes: dict[str, Volume] = {}
         self.activities: list[ScalingActivity] = []
+        self.glue: list[GlueRegistry] = []
         self._units: dict[str, Unit] = {}
         self._cache = DayCache()
         self._lock = threading.RLock()
@@ -123,7 +125,7 @@ class World:
     def accounts(self) -> set[str]:
         with self._lock:
             owners = {volume.account for volume in self.volumes.values()}
-            owners |= {cluster.account for cluster in self.msk.clusters}
+            owners |= {cluster.account for cluster in self.msk.clusters} | {each.account for each in self.glue}
             return owners | {instance.account for instance in self.instances.values()}
 
     def add_instance(

@@ -17,6 +17,7 @@ from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.models.nodes import NODE, file_system_hours, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.models.stream_nodes import stream_nodes
+from spark_apps.runtime.small import kept, local_rows
 from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
 from spark_apps.sources.jmx_catalog import STREAMS_STATES
 from spark_apps.sources.jmx_endpoint import name_of
@@ -42,9 +43,9 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     configured, nodes = (
         asked_in_time(rows(samples.sparkSession, config), sources["jmx"]) for rows in (_configured, _nodes)
     )
-    # Persisted: several tables are computed from them, and planning them again for each costs more than reading them.
-    instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes")).persist()
-    gained = counts(readings, sources["earlier_counters"], hour).persist()
+    # Kept: several tables are computed from them, and planning them again for each costs more than reading them.
+    instances = kept(store_instances(samples, configured.select(*APP, "write_buffers_bytes")))
+    gained = kept(counts(readings, sources["earlier_counters"], hour))
     columns = ("metric", "labels", "at", "kind", "value", "process_started_at")
     return {
         "metrics.jvm_app_sample": samples.select(*APP, *columns),
@@ -229,7 +230,8 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
         )
         for e in endpoints_of(config, "app")
     ]
-    return spark.createDataFrame(
+    return local_rows(
+        spark,
         rows,
         "cluster string, app string, endpoint string, instance_id string, configured_limit_bytes bigint,"
         " write_buffers_bytes double",
@@ -238,4 +240,4 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
 
 def _nodes(spark: SparkSession, config: Config) -> DataFrame:
     rows = [(e.cluster, name_of(e), e.instance_id) for e in endpoints_of(config, "node")]
-    return spark.createDataFrame(rows, "cluster string, endpoint string, instance_id string")
+    return local_rows(spark, rows, "cluster string, endpoint string, instance_id string")

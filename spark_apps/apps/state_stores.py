@@ -24,9 +24,11 @@ from streamwarden.base.config import Config
 from spark_apps.models.json_look_alikes import look_alikes
 from spark_apps.models.json_shapes import FRAMED
 from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
+from spark_apps.models.schema_frames import with_common_frames
 from spark_apps.models.schema_report import Exemplar, Report, one_row_each
 from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
 from spark_apps.models.streams_topics import OWN_FORMATS
+from spark_apps.runtime.small import kept
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import clusters_of, read_clusters, unreadable
@@ -100,6 +102,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     topics = _topics(rows)
     refused = topics.where("gap is not null").select("resource")
     values = rows.where("value is not null").join(f.broadcast(refused), "resource", "left_anti")
+    values = with_common_frames(values, clusters_of(config))
     names = sorted(row.resource for row in topics.where("gap is null").select("resource").collect())
     report = _reports(values, names, _registered(sources), show_values=config.gathering.show_example_values)
     topics = _with_gaps(topics, report)
@@ -164,7 +167,7 @@ def _reports(values: DataFrame, names: list[str], registered: DataFrame | None, 
     """Reports on these changelogs. A changelog that Spark fails on gets a gap."""
     some = values.where(f.col("resource").isin(names))
     try:
-        report = schema_report(some, registered, show_values=show_values).persist()
+        report = kept(schema_report(some, registered, show_values=show_values))
         report.count()
     except Exception as error:  # a topic may hold any bytes
         if len(names) == 1:
@@ -188,8 +191,8 @@ def _with_gaps(topics: DataFrame, report: DataFrame) -> DataFrame:
 
 def schema_report(values: DataFrame, registered: DataFrame | None, *, show_values: bool) -> DataFrame:
     """One row per changelog with its paths and changes, from columns resource, partition, offset, position, value."""
-    # Persisted, because it is read for the schemas, the exemplars, and the report.
-    shapes = shapes_of(values, registered).persist()
+    # Kept, because it is read for the schemas, the exemplars, and the report.
+    shapes = kept(shapes_of(values, registered))
     schemas = _schemas_of(shapes, registered) if registered is not None else {}
 
     nothing = dict.fromkeys(cast(StructType, StructType.fromDDL(_REPORT)).names)

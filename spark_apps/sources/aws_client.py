@@ -100,6 +100,10 @@ _SERVICE_OF = {
     "GetBootstrapBrokers": "kafka",
     "ListNodes": "kafka",
     "GetSecretValue": "secretsmanager",
+    "ListSchemas": "glue",
+    "ListSchemaVersions": "glue",
+    "GetSchemaVersion": "glue",
+    "GetSchema": "glue",
     "GetProducts": "pricing",
 }
 

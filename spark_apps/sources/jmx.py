@@ -68,6 +68,9 @@ NAMED_BY_RULES = ("prometheus", "prometheus_api")
 """Protocols by which an endpoint exposes only what its exporter's rules select, under names that they define."""
 METRICS_OF = "metrics of "
 """Prefix of a resource with the metrics that an endpoint does not expose, although the endpoint responded."""
+OF_PODS = "kubernetes"
+"""Section of the endpoints that Kubernetes' discovery found."""
+MOVED = "missing: the pod was moved or replaced while it was read; the next hour reads the new one"
 ARCHIVES: dict[str, AskHour] = {"prometheus_api": prometheus_api.ask_hour}
 
 
@@ -229,6 +232,16 @@ def checked(answer: Answer) -> Answer:
     return answer
 
 
+def _moved(endpoints: Collection[Endpoint]) -> set[str]:
+    """URLs of pods that have another address by now: what was read there may be another application's."""
+    of_pods = [(one.url, one.cluster, one.app) for one in endpoints if one.section == OF_PODS]
+    if not of_pods:
+        return set()
+    from spark_apps.sources.kube.discover import moved  # slow to import: only where it is asked for
+
+    return moved(load_config(), of_pods)
+
+
 def _unreadable(error: Exception) -> str:
     return f"refused: the response does not follow its protocol ({type(error).__name__})"
 
@@ -293,7 +306,13 @@ class _Reader(DataSourceReader):
                         return await self._hour_of(client, endpoint, servers[endpoint.url])
                     return await self._sample(client, endpoint, start_at)
 
-            return [batch for batches in await asyncio.gather(*map(asked, endpoints)) for batch in batches]
+            answers = await asyncio.gather(*map(asked, endpoints))
+        gone = await asyncio.to_thread(_moved, endpoints)
+        return [
+            batch
+            for endpoint, batches in zip(endpoints, answers, strict=True)
+            for batch in ([self._gap(endpoint, MOVED)] if endpoint.url in gone else batches)
+        ]
 
     async def _hour_of(self, client: httpx.AsyncClient, endpoint: Endpoint, server: _Server) -> list[pa.RecordBatch]:
         """One endpoint's hour from a Prometheus server. A server that times out is not queried for other JVMs."""

@@ -57,17 +57,23 @@ _FORBIDDEN = {
 
 
 def names_of(config: Config) -> list[str]:
-    """Names of all clusters that Kafka's protocol is spoken with: under `kafka`, and discovered under `msk`."""
+    """Names of all clusters that Kafka's protocol is spoken with: under `kafka`, and discovered ones."""
     return [cluster.name for cluster in clusters_of(config)]
 
 
 def clusters_of(config: Config) -> list[KafkaCluster]:
     """Those clusters."""
-    if not config.msk:
-        return list(config.kafka)
-    from spark_apps.sources.msk import kafka_clusters_of  # slow to import: only where it is asked for
+    clusters = list(config.kafka)
+    if config.msk:
+        from spark_apps.sources.msk import msk_kafka_clusters  # slow to import: only where it is asked for
 
-    return kafka_clusters_of(config)
+        clusters += msk_kafka_clusters(config)
+    if config.kubernetes:
+        from spark_apps.sources.kube.discover import kafka_clusters
+
+        taken = {cluster.name for cluster in clusters}
+        clusters += [cluster for cluster in kafka_clusters(config) if cluster.name not in taken]
+    return clusters
 
 
 def cluster_named(name: str) -> KafkaCluster:

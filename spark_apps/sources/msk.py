@@ -330,11 +330,6 @@ def _with_zones(connection: Connection, clusters: list[MskCluster]) -> Found:
     return Found(tuple(located), gaps)
 
 
-def kafka_clusters_of(config: Config) -> list[KafkaCluster]:
-    """Clusters under `kafka`, and those of MSK that Kafka's protocol can be spoken with."""
-    return [*config.kafka, *msk_kafka_clusters(config)]
-
-
 def msk_kafka_clusters(config: Config) -> list[KafkaCluster]:
     """MSK clusters that are not under `kafka` and have bootstrap addresses. They hold no secret: a task fetches it."""
     return [

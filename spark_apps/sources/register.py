@@ -15,10 +15,12 @@ from spark_apps.sources.cloudwatch import CloudWatchMetrics
 from spark_apps.sources.ec2 import Ec2Instances, Ec2InstanceTypes, Ec2Volumes
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_connect import KafkaConnect
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
 from spark_apps.sources.kafka_topics import KafkaTopics
+from spark_apps.sources.kube.tables import KubernetesClaims, KubernetesPods, StrimziResources
 from spark_apps.sources.msk import MskBrokers
 from spark_apps.sources.samza_checkpoints import SamzaCheckpoints
 from spark_apps.sources.schema_registry import SchemaRegistry
@@ -31,14 +33,18 @@ SOURCES: tuple[type[DataSource], ...] = (
     Ec2Volumes,
     Jmx,
     KafkaCommits,
+    KafkaConnect,
     KafkaGroups,
     KafkaLogDirs,
     KafkaOffsets,
     KafkaTopics,
+    KubernetesClaims,
+    KubernetesPods,
     MskBrokers,
     SamzaCheckpoints,
     ScalingActivities,
     SchemaRegistry,
+    StrimziResources,
 )
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 import pyarrow as pa
@@ -36,20 +36,37 @@ _LONGEST_PAUSE_SECONDS = 5.0
 Json = Any
 
 
+class AnyRegistry(Protocol):
+    """What a registry of any kind provides."""
+
+    def schemas(self) -> Iterator[list[dict[str, Json]]]:
+        """Pages of versions, each with subject, version, id, schemaType, schema, and references."""
+
+    def compatibility(self, subject: str | None = None) -> str | None:
+        """Compatibility level of a subject, or the common one; None: it has none."""
+
+    def close(self) -> None:
+        """Closes the connections."""
+
+
 class Refused(Exception):
     """Why the registry gave no data, without credentials."""
 
 
-class Registry:
-    """The registry of one cluster. After a failure to respond it is not queried again in this run.
+class RegistryClient:
+    """Requests to the registry of one cluster. After a failure to respond it is not queried again in this run.
 
     Raises:
         StreamwardenError: the cluster has no registry in the config.
+        Refused: its address is not valid.
     """
 
+    accept = "application/json"
+
     def __init__(self, cluster: KafkaCluster) -> None:
-        if (registry := cluster.schema_registry) is None:
-            raise StreamwardenError(f"kafka cluster '{cluster.name}' has no schema_registry in the config.")
+        if (registry := cluster.schema_registry) is None or registry.url is None:
+            raise StreamwardenError(f"kafka cluster '{cluster.name}' has no schema_registry with a url.")
+        self.settings = registry
         self.name = f"the schema registry of '{cluster.name}' at {address_of(registry.url)}"
         self._silence: str | None = None
         try:
@@ -59,7 +76,7 @@ class Registry:
                 seconds=registry.timeout_seconds,
                 limits=ALL_SCHEMAS,
                 timeout=registry.timeout_seconds,
-                headers={"accept": "application/vnd.schemaregistry.v1+json, application/json"},
+                headers={"accept": self.accept},
             )
         except (httpx.InvalidURL, ValueError):
             raise Refused(f"{self.name}: not a valid address") from None
@@ -68,39 +85,41 @@ class Registry:
         """Closes the connections."""
         self._client.close()
 
-    def schemas(self) -> Iterator[list[dict[str, Json]]]:
-        """Pages of all versions of all subjects. A registry without paging returns them all at once."""
-        seen: set[tuple[str, int]] = set()
-        while True:
-            page = self._get("/schemas", {"offset": len(seen), "limit": PAGE})
-            try:
-                new = [one for one in page if (one["subject"], one["version"]) not in seen]
-            except (TypeError, KeyError):
-                raise Refused(f"{self.name} responds to GET /schemas with something other than schemas") from None
-            if not new:
-                return
-            seen |= {(one["subject"], one["version"]) for one in new}
-            yield new
-
-    def compatibility(self, subject: str | None = None) -> str | None:
-        """Compatibility level of a subject, or the global one. None: the subject has none."""
-        where = "/config" if subject is None else f"/config/{_escaped(subject)}"
-        try:
-            return str(self._get(where)["compatibilityLevel"])
-        except LookupError:
-            if subject is None:
-                raise Refused(f"{self.name} does not support GET /config") from None
-            return None
-        except TypeError:
-            raise Refused(f"{self.name} responds to GET {where} without a compatibility level") from None
-
-    def _get(self, path: str, params: dict[str, int] | None = None) -> Json:
+    def get(self, path: str, params: dict[str, int] | None = None) -> Json:
         """The JSON of a response with status 200.
 
         Raises:
             LookupError: a 404 of the registry's API.
             Refused: any other failure.
         """
+        response = self._request(path, params)
+        try:
+            body = json_of(response.content, ALL_SCHEMAS)
+        except LimitExceeded as limit:
+            raise Refused(f"{self.name}: {limit} (GET {path})") from None
+        except ValueError:
+            body = None
+        if response.status_code == httpx.codes.OK and body is not None:
+            return body
+        if response.status_code == httpx.codes.OK:
+            raise Refused(f"{self.name} responds to GET {path} with something other than JSON")
+        if response.status_code == httpx.codes.NOT_FOUND and self.is_missing(body):
+            raise LookupError(path)
+        raise self._refusal(path, response)
+
+    def text(self, path: str) -> str:
+        """The text of a response with status 200. Raises as `get`, without LookupError."""
+        response = self._request(path, None)
+        if response.status_code != httpx.codes.OK:
+            raise self._refusal(path, response)
+        return response.text
+
+    def is_missing(self, body: Json) -> bool:
+        """Whether a 404 with this body comes from the registry's API: what was asked for does not exist."""
+        code = body.get("error_code") if isinstance(body, dict) else None
+        return str(code).startswith("404") and code != httpx.codes.NOT_FOUND
+
+    def _request(self, path: str, params: dict[str, int] | None) -> httpx.Response:
         for attempt in range(1, TRIES + 1):
             if self._silence:
                 raise Refused(self._silence)
@@ -114,28 +133,63 @@ class Registry:
             if answer.status_code not in _LATER or attempt == TRIES:
                 break
             time.sleep(_pause_seconds(answer, attempt))
-        return self._read(path, answer)
+        return answer
 
-    def _read(self, path: str, answer: httpx.Response) -> Json:
-        try:
-            body = json_of(answer.content, ALL_SCHEMAS)
-        except LimitExceeded as limit:
-            raise Refused(f"{self.name}: {limit} (GET {path})") from None
-        except ValueError:
-            body = None
-        status = answer.status_code
-        if status == httpx.codes.OK and body is not None:
-            return body
-        if status == httpx.codes.OK:
-            raise Refused(f"{self.name} responds to GET {path} with something other than JSON")
-        code = body.get("error_code") if isinstance(body, dict) else None
-        if status == httpx.codes.NOT_FOUND and str(code).startswith("404") and code != httpx.codes.NOT_FOUND:
-            raise LookupError(path)
+    def _refusal(self, path: str, response: httpx.Response) -> Refused:
+        status = response.status_code
         if status in (401, 403):
-            raise Refused(f"{self.name} rejected user and password for GET {path} ({status})")
+            return Refused(f"{self.name} rejected user and password for GET {path} ({status})")
         if status == httpx.codes.NOT_FOUND:
-            raise Refused(f"{self.name} does not support GET {path}: not a Schema Registry, or the wrong address")
-        raise Refused(f"{self.name} responds to GET {path} with status {status}")
+            return Refused(f"{self.name} does not support GET {path}: not a Schema Registry, or the wrong address")
+        return Refused(f"{self.name} responds to GET {path} with status {status}")
+
+
+class Registry(RegistryClient):
+    """A registry with Confluent's API."""
+
+    accept = "application/vnd.schemaregistry.v1+json, application/json"
+
+    def schemas(self) -> Iterator[list[dict[str, Json]]]:
+        """Pages of all versions of all subjects. A registry without paging returns them all at once."""
+        seen: set[tuple[str, int]] = set()
+        while True:
+            page = self.get("/schemas", {"offset": len(seen), "limit": PAGE})
+            try:
+                new = [one for one in page if (one["subject"], one["version"]) not in seen]
+            except (TypeError, KeyError):
+                raise Refused(f"{self.name} responds to GET /schemas with something other than schemas") from None
+            if not new:
+                return
+            seen |= {(one["subject"], one["version"]) for one in new}
+            yield new
+
+    def compatibility(self, subject: str | None = None) -> str | None:
+        """Compatibility level of a subject, or the global one. None: the subject has none."""
+        where = "/config" if subject is None else f"/config/{escaped(subject)}"
+        try:
+            return str(self.get(where)["compatibilityLevel"])
+        except LookupError:
+            if subject is None:
+                raise Refused(f"{self.name} does not support GET /config") from None
+            return None
+        except TypeError:
+            raise Refused(f"{self.name} responds to GET {where} without a compatibility level") from None
+
+
+def open_registry(cluster: KafkaCluster) -> AnyRegistry:
+    """The registry of a cluster by its kind in the config.
+
+    Raises:
+        StreamwardenError: there is none; for AWS, also a request that failed.
+        Refused: its address is not valid.
+    """
+    from spark_apps.sources.schema_registry_apicurio import ApicurioRegistry
+    from spark_apps.sources.schema_registry_glue import GlueRegistry
+
+    kind = cluster.schema_registry.kind if cluster.schema_registry else "confluent"
+    kinds: dict[str, Callable[[KafkaCluster], AnyRegistry]]
+    kinds = {"confluent": Registry, "apicurio": ApicurioRegistry, "glue": GlueRegistry}
+    return kinds[kind](cluster)
 
 
 def _pause_seconds(answer: httpx.Response, attempt: int) -> float:
@@ -144,7 +198,7 @@ def _pause_seconds(answer: httpx.Response, attempt: int) -> float:
     return min(float(wished), _LONGEST_PAUSE_SECONDS) if wished.isdecimal() else 0.2 * 2**attempt
 
 
-def _escaped(subject: str) -> str:
+def escaped(subject: str) -> str:
     """Percent-encoded: subjects may have slashes and any characters."""
     return "".join(c if c.isalnum() and c.isascii() else "".join(f"%{b:02X}" for b in c.encode()) for c in subject)
 
@@ -165,7 +219,7 @@ class SchemaRegistryReader(ClusterReader):
             return
         registry = None
         try:
-            registry = Registry(cluster_named(name))
+            registry = open_registry(cluster_named(name))
             yield from self._registered(registry, name, resource)
         except (Refused, StreamwardenError) as error:
             yield from self.batches([self.gap_row(name, resource, f"refused: {str(error).rstrip('.')}.")])
@@ -173,7 +227,7 @@ class SchemaRegistryReader(ClusterReader):
             if registry is not None:
                 registry.close()
 
-    def _registered(self, registry: Registry, cluster: str, resource: str) -> Iterator[pa.RecordBatch]:
+    def _registered(self, registry: AnyRegistry, cluster: str, resource: str) -> Iterator[pa.RecordBatch]:
         answered = {"cluster": cluster, "resource": resource, "observed_at": datetime.now(UTC)}
         yield from self.batches([answered])  # also for a registry without subjects
         levels: dict[str, tuple[str | None, str | None]] = {}
@@ -200,11 +254,13 @@ class SchemaRegistryReader(ClusterReader):
         yield from self.batches(self.gap_row(cluster, where, gap) for where, gap in gaps.items())
 
 
-def _own_level(registry: Registry, subject: str) -> str | Refused | None:
+def _own_level(registry: AnyRegistry, subject: str) -> str | Refused | None:
     try:
         return registry.compatibility(subject)
     except Refused as error:
         return error
+    except StreamwardenError as error:
+        return Refused(str(error))
 
 
 def _row(schema: dict[str, Json], level: str | None, source: str | None) -> dict[str, Any]:

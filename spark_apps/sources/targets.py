@@ -11,7 +11,7 @@ import glob
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from streamwarden.base.config.strict_yaml import read_yaml
 from streamwarden.base.paths import PROJECT_ROOT
 
 if TYPE_CHECKING:
+    from spark_apps.sources.kube.discover import Found as FoundPods
+    from spark_apps.sources.kube.discover import FoundPod
     from spark_apps.sources.msk import Found
 
 LABELS = frozenset({"role", "cluster", "app", "protocol", "broker_id", "instance_id", "memory_limit_bytes"})
@@ -49,8 +51,10 @@ class Jvms:
     """All endpoints, and gaps of discovery."""
 
     by_section: dict[str, list[JmxEndpoint]]
-    """By config section: `jmx`, `jmx_files.0`, `jmx_ec2.0`, …, `msk`."""
+    """By config section: `jmx`, `jmx_files.0`, `jmx_ec2.0`, …, `kubernetes`, `msk`."""
     gaps: list[Gap]
+    of_pods: dict[str, JmxEndpoint] = field(default_factory=dict)
+    """The endpoint that reads a pod, by the pod's uid."""
 
     @property
     def endpoints(self) -> list[JmxEndpoint]:
@@ -61,12 +65,15 @@ class Jvms:
 def jvms_of(config: Config) -> Jvms:
     """All endpoints, by files and tags as of now."""
     clusters = {cluster.name for cluster in config.kafka} | {cluster.cluster for cluster in msk_of(config).clusters}
+    pods = pods_of(config)
+    clusters |= {endpoint.cluster for _, endpoint in pods.endpoints} if pods else set()
     found: dict[str, list[JmxEndpoint | Gap]] = {"jmx": [*config.jmx]}
     found |= {f"jmx_files.{n}": list(_in_files(files, clusters)) for n, files in enumerate(config.jmx_files)}
     found |= {f"jmx_ec2.{n}": list(_on_ec2(ec2, config, clusters)) for n, ec2 in enumerate(config.jmx_ec2)}
     by_section = {section: [one for one in of if isinstance(one, JmxEndpoint)] for section, of in found.items()}
     gaps = [one for of in found.values() for one in of if isinstance(one, Gap)]
-    return Jvms(_with_msk(by_section, config) if config.msk else by_section, gaps)
+    by_section, of_pods = _with_pods(by_section, pods) if pods else (by_section, {})
+    return Jvms(_with_msk(by_section, config) if config.msk else by_section, gaps, of_pods)
 
 
 def msk_of(config: Config) -> Found:
@@ -78,6 +85,51 @@ def msk_of(config: Config) -> Found:
     from spark_apps.sources.msk import discover  # boto3: only where it is asked for
 
     return discover(config)
+
+
+def pods_of(config: Config) -> FoundPods | None:
+    """Pods of the Kubernetes clusters, where the config names some."""
+    if not config.kubernetes:
+        return None
+    from spark_apps.sources.kube.discover import discover  # kubernetes is slow to import: only where it is asked for
+
+    return discover(config)
+
+
+def _with_pods(
+    by_section: dict[str, list[JmxEndpoint]], pods: FoundPods
+) -> tuple[dict[str, list[JmxEndpoint]], dict[str, JmxEndpoint]]:
+    """Pods' endpoints too, but for those that others read, which get the pod's instance, limit, and broker id."""
+    from spark_apps.sources.kube.discover import with_endpoint
+
+    found = pods.endpoints
+    of_pods: dict[str, JmxEndpoint] = {}
+
+    def known(endpoint: JmxEndpoint) -> JmxEndpoint:
+        for pod, own in found:
+            if pod.pod.uid not in of_pods and _is_of_pod(endpoint, pod, own):
+                of_pods[pod.pod.uid] = with_endpoint(pod, endpoint)
+                return of_pods[pod.pod.uid]
+        return endpoint
+
+    sections = {section: [known(endpoint) for endpoint in endpoints] for section, endpoints in by_section.items()}
+    sections["kubernetes"] = [own for pod, own in found if pod.pod.uid not in of_pods]
+    return sections, {pod.pod.uid: own for pod, own in found} | of_pods
+
+
+def _is_of_pod(endpoint: JmxEndpoint, pod: FoundPod, own: JmxEndpoint) -> bool:
+    """Whether an endpoint of the config reads this pod: by address, by the pod's DNS name, or as the same broker."""
+    if endpoint.role != own.role or endpoint.protocol == "prometheus_api":
+        return False
+    theirs, ours = urlsplit(endpoint.url), urlsplit(own.url)
+    if theirs.port == ours.port and theirs.hostname == ours.hostname:
+        return True
+    if own.broker_id is not None and (endpoint.cluster, endpoint.broker_id) == (own.cluster, own.broker_id):
+        return True
+    if theirs.port == ours.port and endpoint.instance_id and endpoint.instance_id == own.instance_id:
+        return True
+    labels = (theirs.hostname or "").split(".")
+    return labels[0] == pod.pod.name and pod.pod.namespace in labels[1:]
 
 
 def _with_msk(by_section: dict[str, list[JmxEndpoint]], config: Config) -> dict[str, list[JmxEndpoint]]:

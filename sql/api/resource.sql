@@ -1,13 +1,5 @@
--- One resource with the keys of the resources that it depends on (upstream) and of those that depend on it (downstream).
-with link as materialized (  -- the view links the whole fleet: it is read only once
-  select
-    l.upstream,
-    l.downstream,
-    l.basis
-  from public.resource_link as l
-  where cast(:key as text) in (l.upstream, l.downstream)
-)
-
+-- One resource with the keys of the resources that it depends on (upstream) and of those that depend on it (downstream), as of
+-- the newest stored hour: the first ones by key, and how many there are. A cluster has tens of thousands.
 select
   r.kind,
   r.key,
@@ -16,15 +8,33 @@ select
   r.application,
   r.owner,
   r.seen_hour,
-  coalesce((
-    select jsonb_agg(jsonb_build_object('key', l.upstream, 'basis', l.basis) order by l.upstream, l.basis)
-    from link as l
+  up.links as upstream,
+  up.total as upstream_total,
+  down.links as downstream,
+  down.total as downstream_total
+from detect.resource as r
+cross join lateral (
+  select
+    coalesce(jsonb_agg(jsonb_build_object('key', f.upstream, 'basis', f.basis) order by f.upstream, f.basis), '[]') as links,
+    coalesce(max(f.total), 0) as total
+  from (
+    select l.upstream, l.basis, count(*) over () as total
+    from detect.resource_link as l
     where l.downstream = r.key
-  ), '[]') as upstream,
-  coalesce((
-    select jsonb_agg(jsonb_build_object('key', l.downstream, 'basis', l.basis) order by l.downstream, l.basis)
-    from link as l
+    order by l.upstream, l.basis
+    limit cast(:most as integer)
+  ) as f
+) as up
+cross join lateral (
+  select
+    coalesce(jsonb_agg(jsonb_build_object('key', f.downstream, 'basis', f.basis) order by f.downstream, f.basis), '[]') as links,
+    coalesce(max(f.total), 0) as total
+  from (
+    select l.downstream, l.basis, count(*) over () as total
+    from detect.resource_link as l
     where l.upstream = r.key
-  ), '[]') as downstream
-from public.resource as r
+    order by l.downstream, l.basis
+    limit cast(:most as integer)
+  ) as f
+) as down
 where r.key = cast(:key as text)

@@ -1,4 +1,4 @@
--- Resources by key, after a key. Every filter may be null.
+-- Resources as of the newest stored hour by key, after a key. Every filter may be null.
 select
   r.kind,
   r.key,
@@ -7,7 +7,7 @@ select
   r.application,
   r.owner,
   r.seen_hour
-from public.resource as r
+from detect.resource as r
 where
   (cast(:kind as text) is null or r.kind = cast(:kind as text))
   and (cast(:cluster as text) is null or r.cluster = cast(:cluster as text))

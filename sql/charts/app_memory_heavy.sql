@@ -24,7 +24,7 @@ cross join lateral (
   ('may grow to', 'heap', a.heap_max_bytes),
   ('may grow to', 'off-heap (RocksDB)', nullif(a.off_heap_bytes, 0)),
   ('may grow to', 'other', a.rest_bytes),
-  ('now', 'limit memory', a.limit_bytes),
-  ('may grow to', 'limit memory', a.limit_bytes)
+  ('now', 'limit Memory limit', a.limit_bytes),
+  ('may grow to', 'limit Memory limit', a.limit_bytes)
 ) as part (label, series, value)
 where part.value is not null

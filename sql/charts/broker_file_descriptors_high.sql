@@ -22,7 +22,7 @@ cross join lateral (
   values
   ('open files', h.open_file_descriptors),
   ('memory maps', 2 * h.segments),
-  ('limit maximum', nullif(greatest(h.max_file_descriptors, 0), 0))
+  ('limit Limit of open files', nullif(greatest(h.max_file_descriptors, 0), 0))
 ) as line (series, value)
 where line.value is not null
 order by at, series

@@ -25,7 +25,7 @@ cross join lateral (
   values
   ('leaders', b.leaders),
   ('followers', b.partitions - b.leaders),
-  ('limit many', (j.params ->> 'many')::double precision)
+  ('limit Too many partitions', (j.params ->> 'many')::double precision)
 ) as part (series, value)
 where part.value is not null
 order by b.partitions desc, b.broker_id asc, part.series desc

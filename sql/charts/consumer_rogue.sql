@@ -65,7 +65,7 @@ inner join (select volume_id from minute group by volume_id order by max(rate) d
 union all
 select
   at,
-  'all volumes together' as series,
+  'All volumes together' as series,
   sum(rate) as value,
   false as is_below
 from minute
@@ -74,7 +74,7 @@ having count(*) > 1
 union all
 select
   at,
-  'limit baseline_share for all together' as series,
+  'limit Baseline, all volumes' as series,
   sum(baseline) as value,
   false as is_below
 from minute

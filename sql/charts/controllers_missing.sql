@@ -33,7 +33,7 @@ cross join lateral (
   values
   ('active in every sample', r.throughout),
   ('active in some sample', r.at_any_time),
-  ('limit expected', (j.params ->> 'expected')::double precision)
+  ('limit Expected controllers', (j.params ->> 'expected')::double precision)
 ) as line (series, value)
 where line.value is not null
 order by at, series

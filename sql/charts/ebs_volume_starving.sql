@@ -81,27 +81,27 @@ where iops is not null
 union all
 select
   at,
-  'throughput' as series,
+  'Throughput' as series,
   100 * bytes_per_second / bytes_per_second_limit as value
 from limited
 where bytes_per_second is not null
 union all
 select
   at,
-  'instance, all volumes' as series,
+  'Instance, all volumes' as series,
   value
 from of_instance
 union all
 select
   at,
-  'burst balance' as series,
+  'Burst balance' as series,
   burst_balance_percent as value
 from limited
 where burst_balance_percent is not null
 union all
 select
   v.known_until + edge.hours * interval '1 hour' as at,
-  'burst balance forecast' as series,
+  'Burst balance, forecast' as series,
   edge.value
 from volume as v
 cross join lateral (values (0.0, v.burst_balance_last_percent), (v.hours_to_exhaustion, 0.0)) as edge (hours, value)
@@ -110,7 +110,7 @@ union all
 -- Demand of several times the limit would squeeze the other lines: beyond 200 % its legend has the value.
 select
   edge.at,
-  case when d.percent > 200 then format('demand (95th percentile): %s %%', round(d.percent)) else 'demand (95th percentile)' end
+  case when d.percent > 200 then format('Demand (95th percentile): %s %%', round(d.percent)) else 'Demand (95th percentile)' end
     as series,
   least(d.percent, 200) as value
 from volume as v
@@ -124,7 +124,7 @@ where v.demand_iops_p95 is not null
 union all
 select
   at,
-  'limit limit (100 %)' as series,
+  'limit Throttle limit (100 %)' as series,
   100 as value
 from limited
 order by at, series

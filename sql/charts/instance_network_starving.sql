@@ -26,8 +26,8 @@ cross join lateral (
   values
   ('received', s.in_bytes / s.period_seconds),
   ('sent', s.out_bytes / s.period_seconds),
-  ('limit baseline', o.baseline),
-  ('limit peak', case when o.highest >= 0.5 * o.peak then o.peak end)
+  ('limit Baseline bandwidth', o.baseline),
+  ('limit Peak bandwidth', case when o.highest >= 0.5 * o.peak then o.peak end)
 ) as line (series, value)
 where s.account = :account and s.region = :region and s.instance_id = :instance_id and line.value is not null
 order by s.at, line.series

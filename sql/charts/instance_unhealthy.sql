@@ -41,7 +41,7 @@ select
 from one as o
 inner join metrics.instance_sample as s on o.instance_id = s.instance_id
 cross join lateral (
-  values ('memory', s.memory_used_percent), ('CPU', s.cpu_percent), ('limit of memory', 85)
+  values ('memory', s.memory_used_percent), ('CPU', s.cpu_percent), ('limit Memory limit', 85)
 ) as line (series, value)
 where s.account = :account and s.region = :region and line.value is not null
 and s.at >= o.until_at - interval '3 hours' and s.at < o.until_at

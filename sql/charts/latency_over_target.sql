@@ -11,7 +11,7 @@ select
 from detect.evaluation as e
 cross join lateral (
   values
-  ('limit target', 'target_seconds'),
+  ('limit Target latency', 'target_seconds'),
   ('total', 'age_mean_seconds'),
   ('in the log', 'in_log_seconds'),
   ('before the log or in fetches', 'before_kafka_seconds'),

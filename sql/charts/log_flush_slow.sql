@@ -16,7 +16,7 @@ cross join lateral (
   values
   ('95th percentile', b.log_flush_p95_ms),
   ('mean', b.log_flush_mean_ms),
-  ('limit slow for its strictest topic', (e.metrics ->> 'limit_ms')::double precision)
+  ('limit Limit of its strictest topic', (e.metrics ->> 'limit_ms')::double precision)
 ) as line (series, value)
 where
   b.cluster = :cluster and coalesce(b.broker_id::text, b.endpoint) = :broker_id

@@ -4,7 +4,7 @@ language sql immutable parallel safe as $$
   select coalesce(
     array_position(
       array['cluster', 'broker', 'instances', 'instance', 'host', 'volume', 'topic', 'store', 'application', 'process',
-        'group', 'reading', 'client'],
+        'connector', 'group', 'reading', 'client'],
       split_part(resource, ':', 1)
     ),
     100

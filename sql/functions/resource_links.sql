@@ -71,6 +71,19 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   where instance_id is not null
 
   union all
+  -- On Kubernetes, the volume of a broker or application is the one that its pod claims.
+  select public.resource_key('volume', v.account, v.region, v.volume_id),
+    case c.claim_role
+      when 'broker' then public.resource_key('broker', c.claim_cluster, c.claim_broker_id::text)
+      else public.resource_key('process', c.claim_cluster, c.claim_endpoint)
+    end,
+    'claimed by', v.hour
+  from volume as v
+  inner join inventory.pod_volumes(as_of) as c using (volume_id)
+  where c.claim_cluster is not null
+    and case c.claim_role when 'broker' then c.claim_broker_id is not null else c.claim_endpoint is not null end
+
+  union all
   select public.resource_key('instances', account, region, instance_group), public.resource_key('instance', account, region, instance_id),
     'one of', max(hour)
   from metrics.instance_health_hourly
@@ -133,6 +146,12 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   inner join members_known as k on m.cluster = k.cluster and m.hour = k.hour
   inner join instance as i on ltrim(m.host, '/') in (i.private_ip, i.private_dns)
   group by i.account, i.region, i.instance_id, m.cluster, m.group_id
+
+  union all
+  select public.resource_key('connector', cluster, connect_cluster, connector), public.resource_key('group', cluster, group_id),
+    'reads as', hour
+  from inventory.connector_hourly
+  where hour = as_of and group_id is not null
 
   union all
   select distinct public.resource_key('broker', cluster, leader::text), public.resource_key('topic', cluster, topic), 'leads', hour

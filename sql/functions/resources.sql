@@ -1,5 +1,5 @@
 -- Resources seen in the 24 hours that end with an hour: key, name, and owner. Owner: the resource's own tag, otherwise the
--- config's `owners`, otherwise the owner of the resource that it belongs to.
+-- config's `owners`, otherwise the labels of its pod or Strimzi resource, otherwise the resource that it belongs to.
 create or replace function public.resources(as_of timestamptz) returns table (
   kind text, key text, name text, cluster text, application text, owner text, seen_hour timestamptz
 ) language sql stable as $$
@@ -39,16 +39,37 @@ create or replace function public.resources(as_of timestamptz) returns table (
     select * from public.processes_seen(as_of)
   ),
 
+  pod as materialized (
+    select cluster, endpoint, broker_id, owner
+    from (
+      select
+        cluster, endpoint, broker_id, owner,
+        row_number() over (partition by cluster, endpoint order by hour desc) as newest
+      from inventory.pod_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of and owner is not null and endpoint is not null
+    ) as labeled
+    where newest = 1
+  ),
+
+  strimzi as materialized (
+    select cluster, kind, coalesce(kafka_name, name) as name, read_groups, max(owner) as owner
+    from inventory.strimzi_resource_hourly
+    where hour = as_of and owner is not null and kind in ('Kafka', 'KafkaTopic', 'KafkaUser')
+    group by cluster, kind, coalesce(kafka_name, name), read_groups
+  ),
+
   -- An application other than Kafka Streams has the name from the config.
   application as materialized (
     select
       p.cluster,
       coalesce(p.application_id, p.app) as application_id,
       coalesce(
-        detect.owner_of(public.resource_key('application', p.cluster, coalesce(p.application_id, p.app))), min(i.owner)
+        detect.owner_of(public.resource_key('application', p.cluster, coalesce(p.application_id, p.app))), min(o.owner),
+        min(i.owner)
       ) as owner,
       max(p.hour) as hour
     from process as p
+    left join pod as o using (cluster, endpoint)
     left join instance_owner as i using (instance_id)
     group by p.cluster, coalesce(p.application_id, p.app)
   )
@@ -98,7 +119,7 @@ create or replace function public.resources(as_of timestamptz) returns table (
   left join instance_owner as i using (instance_id)
 
   union all
-  select 'cluster', k.key, c.cluster, c.cluster, null, detect.owner_of(k.key), c.hour
+  select 'cluster', k.key, c.cluster, c.cluster, null, coalesce(detect.owner_of(k.key), s.owner), c.hour
   from (
     select cluster, max(hour) as hour
     from (
@@ -112,30 +133,33 @@ create or replace function public.resources(as_of timestamptz) returns table (
     group by cluster
   ) as c
   cross join lateral (select public.resource_key('cluster', c.cluster) as key) as k
+  left join strimzi as s on c.cluster = s.cluster and s.kind = 'Kafka'
 
   union all
   select 'broker', k.key, b.cluster || ' broker ' || b.broker, b.cluster, null,
-    coalesce(detect.owner_of(k.key), i.owner), b.hour
+    coalesce(detect.owner_of(k.key), o.owner, i.owner), b.hour
   from (
     select distinct on (cluster, coalesce(broker_id::text, endpoint))
-      cluster, coalesce(broker_id::text, endpoint) as broker, instance_id, hour
+      cluster, coalesce(broker_id::text, endpoint) as broker, endpoint, instance_id, hour
     from metrics.broker_hourly
     where hour > as_of - interval '24 hours' and hour <= as_of
     order by cluster, coalesce(broker_id::text, endpoint), hour desc
   ) as b
   cross join lateral (select public.resource_key('broker', b.cluster, b.broker) as key) as k
+  left join pod as o on b.cluster = o.cluster and b.endpoint = o.endpoint
   left join instance_owner as i using (instance_id)
 
   union all
   select 'topic', k.key, t.cluster || '/' || t.topic, t.cluster, t.application_id,
-    coalesce(detect.owner_of(k.key), a.owner), t.hour
+    coalesce(detect.owner_of(k.key), s.owner, a.owner), t.hour
   from public.topics_seen(as_of) as t
   cross join lateral (select public.resource_key('topic', t.cluster, t.topic) as key) as k
   left join application as a using (cluster, application_id)
+  left join strimzi as s on t.cluster = s.cluster and s.kind = 'KafkaTopic' and t.topic = s.name
 
   union all
   select 'group', k.key, g.cluster || '/' || g.group_id, g.cluster, a.application_id,
-    coalesce(detect.owner_of(k.key), a.owner), g.hour
+    coalesce(detect.owner_of(k.key), a.owner, u.owner), g.hour
   from (
     select cluster, group_id, max(hour) as hour
     from (
@@ -149,6 +173,29 @@ create or replace function public.resources(as_of timestamptz) returns table (
   ) as g
   cross join lateral (select public.resource_key('group', g.cluster, g.group_id) as key) as k
   left join application as a on g.cluster = a.cluster and g.group_id = a.application_id
+  -- The one user that may read the group; of several, no one is the owner.
+  left join lateral (
+    select min(s.owner) as owner
+    from strimzi as s
+    cross join jsonb_array_elements(s.read_groups::jsonb) as acl
+    where s.kind = 'KafkaUser' and s.cluster = g.cluster
+      and (
+        g.group_id = acl ->> 0
+        or ((acl -> 1)::boolean and acl ->> 0 <> '*' and starts_with(g.group_id, acl ->> 0))
+      )
+    having count(distinct s.owner) = 1
+  ) as u on true
+
+  union all
+  select 'connector', k.key, c.cluster || '/' || c.connect_cluster || '/' || c.connector, c.cluster, null,
+    coalesce(detect.owner_of(k.key), detect.owner_of(public.resource_key('group', c.cluster, c.group_id))), c.hour
+  from (
+    select distinct on (cluster, connect_cluster, connector) cluster, connect_cluster, connector, group_id, hour
+    from inventory.connector_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of
+    order by cluster, connect_cluster, connector, hour desc
+  ) as c
+  cross join lateral (select public.resource_key('connector', c.cluster, c.connect_cluster, c.connector) as key) as k
 
   union all
   -- A group on a topic, in this hour.
@@ -188,9 +235,10 @@ create or replace function public.resources(as_of timestamptz) returns table (
   union all
   select 'process', k.key,
     p.cluster || '/' || p.app || ' on ' || coalesce(p.instance_id, substring(p.endpoint from '://([^/]+)'), p.endpoint),
-    p.cluster, coalesce(p.application_id, p.app), coalesce(detect.owner_of(k.key), i.owner, a.owner), p.hour
+    p.cluster, coalesce(p.application_id, p.app), coalesce(detect.owner_of(k.key), o.owner, i.owner, a.owner), p.hour
   from process as p
   cross join lateral (select public.resource_key('process', p.cluster, p.endpoint) as key) as k
+  left join pod as o on p.cluster = o.cluster and p.endpoint = o.endpoint
   left join instance_owner as i using (instance_id)
   left join application as a on p.cluster = a.cluster and coalesce(p.application_id, p.app) = a.application_id
 

@@ -2,13 +2,12 @@
 select
   f.severity,
   f.title,
-  f.resource_name as resource,
+  f.resource,
   f.owner,
-  f.since_hour as since,
+  f.since,
   f.message,
-  f.ticket_key as ticket,
+  f.ticket,
   f.fingerprint
-from public.findings_now as f
-where f.muted is null
-order by public.severity_rank(f.severity) asc, f.since_hour desc nulls last, f.fingerprint asc
+from public.findings_open as f
+order by public.severity_rank(f.severity) asc, f.since desc nulls last, f.fingerprint asc
 limit 200

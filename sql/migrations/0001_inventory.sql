@@ -135,6 +135,89 @@ create table inventory.msk_cluster_hourly (
   primary key (hour, cluster)
 ) partition by range (hour);
 
+-- Connectors of Kafka Connect, as its REST API reports them.
+create table inventory.connector_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster that the Connect cluster works on
+  connect_cluster text not null,  -- Connect cluster, as named in the config
+  connector text not null,  -- Connector
+  url text not null,  -- Address of the connector in the REST API, without credentials
+  connector_type text,  -- source or sink
+  connector_class text,  -- Class of the connector, e.g. io.debezium.connector.postgresql.PostgresConnector
+  group_id text,  -- Consumer group of a sink: connect-<connector>, or consumer.override.group.id
+  state text not null,  -- RUNNING, PAUSED, STOPPED, RESTARTING, UNASSIGNED, or FAILED
+  worker text,  -- Worker that runs it, host:port
+  trace text,  -- Beginning of the stack trace if it failed
+  tasks integer not null,  -- Number of its tasks
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  primary key (hour, cluster, connect_cluster, connector)
+) partition by range (hour);
+
+-- Tasks of connectors, as the REST API of Kafka Connect reports them.
+create table inventory.connector_task_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  cluster text not null,  -- Kafka cluster that the Connect cluster works on
+  connect_cluster text not null,  -- Connect cluster, as named in the config
+  connector text not null,  -- Connector
+  task_id integer not null,  -- Task of the connector, from 0
+  state text not null,  -- RUNNING, PAUSED, RESTARTING, UNASSIGNED, or FAILED
+  worker text,  -- Worker that runs it, host:port
+  trace text,  -- Beginning of the stack trace if it failed
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  primary key (hour, cluster, connect_cluster, connector, task_id)
+) partition by range (hour);
+
+-- PersistentVolumeClaims of the pods that are read, with the EBS volumes behind them.
+create table inventory.pod_claim_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  kubernetes text not null,  -- Kubernetes cluster
+  namespace text not null,  -- Namespace
+  pod text not null,  -- Pod that uses the claim
+  claim text not null,  -- PersistentVolumeClaim
+  storage_class text,  -- StorageClass; null: not readable
+  size_bytes bigint,  -- Size of the volume; null: not readable
+  volume text,  -- PersistentVolume; null: not bound, or not readable
+  volume_id text,  -- EBS volume id; null: not bound, not on EBS, or not readable
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  primary key (hour, kubernetes, namespace, pod, claim)
+) partition by range (hour);
+
+-- Pods of brokers, applications, and node exporters, with the container of their JVM.
+create table inventory.pod_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  kubernetes text not null,  -- Kubernetes cluster
+  namespace text not null,  -- Namespace
+  pod text not null,  -- Pod
+  uid text not null,  -- Its uid: a new one for each pod, even of the same name
+  role text not null,  -- broker, app, or node
+  cluster text,  -- Kafka cluster; null: unknown
+  app text,  -- Application, by the pod's labels or its workload
+  endpoint text,  -- Address of its metrics; null: it exposes none, or does not run
+  broker_id integer,  -- Broker id, of Strimzi's pods
+  container text,  -- Container of the JVM; the columns on limits and restarts are about this one
+  node text,  -- Node; null: not scheduled
+  instance_id text,  -- EC2 instance of the node; null: not on EC2, or not readable
+  workload_kind text,  -- Deployment, StatefulSet, StrimziPodSet, …; null: none
+  workload text,  -- Name of the workload
+  node_pool text,  -- KafkaNodePool of Strimzi
+  owner text,  -- Owner by the pod's labels: the assignee of tickets
+  phase text,  -- Pending, Running, Succeeded, or Failed
+  memory_limit_bytes bigint,  -- Memory limit; null: none
+  memory_request_bytes bigint,  -- Memory request; null: none
+  cpu_limit_cores double precision,  -- CPU limit; null: none
+  restarts integer,  -- Restarts since the pod exists; null: not reported
+  state text,  -- running, waiting, or terminated; null: not reported
+  state_reason text,  -- Why it waits or has ended, e.g. CrashLoopBackOff
+  started_at timestamptz,  -- When its current run started (UTC)
+  last_reason text,  -- Why its previous run ended: OOMKilled, Error, Completed, …; null: it had none
+  last_exit_code integer,  -- Exit code of the previous run
+  last_started_at timestamptz,  -- When the previous run started (UTC)
+  last_finished_at timestamptz,  -- When the previous run ended (UTC)
+  created_at timestamptz,  -- When the pod was created (UTC)
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  primary key (hour, kubernetes, namespace, pod)
+) partition by range (hour);
+
 -- Partitions that are being reassigned to other brokers.
 create table inventory.reassignment_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
@@ -172,6 +255,29 @@ create table inventory.schema_hourly (
   compatibility_source text,  -- subject: set on the subject; global: default of the registry
   observed_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, cluster, subject, version)
+) partition by range (hour);
+
+-- Custom resources of Strimzi: Kafka, KafkaNodePool, KafkaUser, and KafkaTopic.
+create table inventory.strimzi_resource_hourly (
+  hour timestamptz not null,  -- Start of the hour (UTC)
+  kubernetes text not null,  -- Kubernetes cluster
+  namespace text not null,  -- Namespace
+  kind text not null,  -- Kafka, KafkaNodePool, KafkaUser, or KafkaTopic
+  name text not null,  -- Name of the resource
+  cluster text,  -- Kafka cluster; null: unknown
+  kafka_name text,  -- Name of the topic or user in Kafka
+  owner text,  -- Owner by its labels: the assignee of tickets
+  is_ready boolean,  -- Whether the operator reports it ready; null: not reported
+  message text,  -- Why it is not ready
+  roles text,  -- Roles of a node pool's nodes: broker, controller
+  replicas integer,  -- Nodes of a pool or cluster
+  storage_class text,  -- StorageClass of the nodes' volumes
+  storage_bytes bigint,  -- Storage of each node; null: ephemeral, or not stated
+  kafka_version text,  -- Kafka version that runs
+  bootstrap_servers text,  -- Address of the listener that clients use; null: none
+  read_groups text,  -- Consumer groups that a user may read, JSON: [[name, whether it is a prefix], …]
+  observed_at timestamptz not null,  -- When it was queried (UTC)
+  primary key (hour, kubernetes, namespace, kind, name)
 ) partition by range (hour);
 
 -- Kafka topics with their configuration.

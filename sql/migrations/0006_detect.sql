@@ -166,6 +166,20 @@ create table detect.resource_link (
 );
 create index resource_link_by_downstream on detect.resource_link (downstream);
 
+-- Backtests that people asked for on a detector's page: queued, running, and the newest finished ones of each detector.
+create table detect.backtest (
+  backtest_id bigint generated always as identity primary key,  -- Backtest id
+  detector text not null,  -- Detector id
+  params jsonb not null,  -- Tried parameters that differ from those in force
+  who text not null,  -- Login that asked for it
+  asked_at timestamptz not null,  -- When it was asked for (UTC)
+  started_at timestamptz,  -- When it was started (UTC); null: queued
+  finished_at timestamptz,  -- When it ended (UTC); null: queued or running
+  result jsonb,  -- Numbers of tickets and hours in force and as tried, and the tickets that differ; null: not finished, or failed
+  message text  -- Why it failed, in one sentence; null: it did not
+);
+create index backtest_by_detector on detect.backtest (detector, backtest_id);
+
 -- Hours for which causes were weighed.
 create table detect.weighing (
   hour timestamptz primary key,  -- Start of the hour (UTC)

@@ -31,7 +31,7 @@ placed as (
     (cast(:severity as text) is null or f.severity = :severity)
     and (cast(:detector as text) is null or f.detector = :detector)
     and (cast(:kind as text) is null or split_part(f.resource, ':', 1) = :kind)
-    and (cast(:owner as text) is null or coalesce(f.owner, 'unassigned') = :owner)
+    and (cast(:owner as text[]) is null or coalesce(f.owner, 'unassigned') = any(cast(:owner as text[])))
     and (cast(:application as text) is null or f.application = :application)
     and case cast(:state as text)
       when 'firing' then f.status = 'firing' and f.muted is null

@@ -10,6 +10,9 @@ select
   detect.firing_since(m.fingerprint) as firing_since,
   e.reason,
   e.message as finding_message,
+  e.impact,
+  e.actions,
+  e.commands,
   e.resource_name
 from (
   select t.ticket_id
@@ -33,6 +36,9 @@ left join lateral (
     v.hour,
     v.reason,
     v.message,
+    v.impact,
+    v.actions,
+    v.commands,
     v.resource_name
   from detect.evaluation as v
   where v.fingerprint = m.fingerprint and v.status = 'firing'

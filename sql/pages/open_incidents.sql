@@ -1,5 +1,5 @@
 -- Open incidents, root causes only: tickets that represent an incident, and firing findings without a ticket and without
--- an accepted cause. Worst first, then by the number of downstream effects. Muted ones are left out.
+-- an accepted cause. Worst first, then by the number of downstream effects. Muted ones are left out. The owners may be null.
 with effect as (
   select c.effect
   from detect.cause as c
@@ -44,5 +44,6 @@ select
   f.*,
   count(*) over () as total
 from found as f
+where cast(:owner as text[]) is null or coalesce(f.owner, 'unassigned') = any(cast(:owner as text[]))
 order by public.severity_rank(f.severity), f.effects desc, f.since_hour desc nulls last, f.resource_name asc, f.fingerprint asc
 limit cast(:most as integer) offset cast(:skip as integer)

@@ -1,5 +1,6 @@
 -- Clusters and applications with their worst severity now: of a cluster, that of all of its resources and of the volumes
--- and instances that they run on; of an application, that of its resources. Worst first.
+-- and instances that they run on; of an application, that of its resources. Worst first. Applications
+-- can be filtered by owner.
 with firing as materialized (
   select f.fingerprint, f.resource, f.application, public.severity_rank(f.severity) as rank
   from public.findings_now as f
@@ -75,5 +76,9 @@ select
 from detect.resource as r
 left join worst as w on r.key = w.key
 left join unsure as u on r.key = u.resource
-where r.kind in ('cluster', 'application')
+where
+  r.kind = 'cluster' or (
+    r.kind = 'application'
+    and (cast(:owner as text[]) is null or coalesce(r.owner, 'unassigned') = any(cast(:owner as text[])))
+  )
 order by r.kind desc, place asc

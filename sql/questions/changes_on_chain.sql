@@ -55,13 +55,11 @@ chain as materialized (
   group by key
 ),
 
--- The function covers 3 hours, so it is called for each 3 hours of the look-back.
+-- Changes of the whole fleet in the look-back, once.
 change as materialized (
   select c.*
   from span as s
-  cross join lateral generate_series(s.as_of, s.as_of - :hours + interval '1 hour', interval '-3 hours') as h (hour)
-  cross join lateral public.changes(h.hour) as c
-  where c.hour > s.as_of - :hours
+  cross join lateral public.changes(s.as_of, :hours) as c
 )
 
 select

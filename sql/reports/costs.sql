@@ -1,4 +1,18 @@
--- Costs, and savings of open advice, in the newest gathered hour: the sum of each kind, and its largest lines.
+-- Costs, and savings of open advice, in the newest gathered hour: the sum of each kind, and its largest lines: volumes by
+-- application or cluster, logs by owner, application, or cluster, advice by detector.
+with line as (
+  select
+    kind,
+    case kind
+      when 'volumes' then coalesce(application, cluster) when 'logs' then coalesce(owner, application, cluster) else title
+    end as whose,
+    sum(resources) as resources,
+    sum(without_price) as without_price,
+    sum(usd_per_month) as usd_per_month
+  from public.costs
+  group by kind, whose
+)
+
 select
   kind,
   whose,
@@ -9,7 +23,7 @@ select
   sum(without_price) over of_kind as kind_without_price,
   price.as_of as prices_as_of,
   price.as_of < price.hour::date - 90 as prices_are_old
-from public.costs
+from line
 cross join (
   select
     newest.hour,

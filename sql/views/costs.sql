@@ -1,4 +1,4 @@
--- Costs and savings by AWS list prices, USD a month, in the newest gathered hour: EBS volumes by application (or by the Kafka cluster of the brokers), logs of topics by owner with their traffic, and the savings of open findings. Topic logs are on the brokers' volumes: do not add the two.
+-- Costs and savings by AWS list prices, USD a month, in the newest gathered hour, by application, owner, and cluster: EBS volumes, logs of topics with their traffic, and the savings of open findings. Topic logs are on the brokers' volumes: do not add the two.
 create or replace view public.costs as
 with newest as (
   select max(hour) as hour from inventory.volume_hourly
@@ -14,7 +14,10 @@ broker as (
 
 volume as (
   select
-    coalesce(v.application, i.application, b.cluster) as whose,
+    coalesce(v.application, i.application) as application,
+    coalesce(v.owner, i.owner) as owner,
+    b.cluster,
+    null as title,
     inventory.ebs_usd_per_month(
       v.region, v.volume_type, v.size_gib, v.provisioned_iops, v.provisioned_throughput_mib_s
     ) as usd,
@@ -51,7 +54,10 @@ carried as (
 
 topic as (
   select
-    coalesce(t.owner, t.application, l.cluster) as whose,
+    t.application,
+    t.owner,
+    l.cluster,
+    null as title,
     l.bytes / power(1024, 3) * p.usd_per_gib as usd,
     c.partitions,
     c.bytes_in_per_second,
@@ -64,7 +70,10 @@ topic as (
 
 advice as (
   select
-    f.title as whose,
+    e.application,
+    e.owner,
+    e.identity ->> 'cluster' as cluster,
+    f.title,
     case
       when e.metrics ->> 'advised_price_usd_per_month' is not null
         then (e.metrics ->> 'price_usd_per_month')::double precision
@@ -90,7 +99,10 @@ advice as (
 
 select
   kind,  -- volumes, logs or advice
-  whose,  -- Application, owner, or cluster; for advice the title of the detector; null: unassigned
+  application,  -- Application: of a volume its tag, otherwise that of its instance; of a topic the one that it belongs to; null: none
+  owner,  -- Owner; null: unassigned
+  cluster,  -- Kafka cluster: of a volume that of the broker on its instance; null: none
+  title,  -- For advice the title of the detector, otherwise null
   count(*) as resources,  -- Volumes, topics or findings
   count(*) filter (where usd is null) as without_price,  -- Those without a known price; they are not included
   sum(usd) as usd_per_month,  -- List price, or savings for advice
@@ -104,5 +116,5 @@ from (
   union all
   select 'advice' as kind, * from advice
 ) as each
-group by kind, whose
-order by kind asc, usd_per_month desc nulls last, whose asc;
+group by kind, application, owner, cluster, title
+order by kind asc, usd_per_month desc nulls last, application asc, owner asc, cluster asc, title asc;

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from streamwarden.base.paths import PROJECT_ROOT
 
-from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, scale, schemas, size
+from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, pages, scale, schemas, size
 from tests.bench.metric import Metric, measured
 
 PARTS = {
@@ -27,6 +27,7 @@ PARTS = {
     "memory": memory.measure,
     "schemas": schemas.measure,
     "scale": scale.measure,
+    "pages": pages.measure,
     "gathering": gathering.measure,
     "hour": hour.measure,
 }

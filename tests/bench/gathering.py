@@ -46,7 +46,7 @@ from tests.conftest import a_database
 BROKERS, GROUPS, SAMPLES = 8, 300, 3
 LARGEST = int(os.environ.get("LARGEST", "100000"))
 SIZES = [size for size in (10_000, 100_000, 1_000_000) if size <= LARGEST]
-LIMIT_SECONDS, WORST_EXPONENT, LIMITED = 120, 1.1, 100_000
+LIMIT_SECONDS, WORST_EXPONENT, LIMITED = 90, 1.1, 100_000
 APPS = ["brokers", "consumer_groups"]
 SOURCES = (KafkaTopics, KafkaGroups, KafkaLogDirs, KafkaOffsets, KafkaCommits, SamzaCheckpoints, Jmx)
 CONFIG = {

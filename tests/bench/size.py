@@ -22,7 +22,7 @@ from tests.bench.metric import Metric
 from tests.conftest import a_database
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
-LIMIT_MB = 120
+LIMIT_MB = 100
 TOPICS, GROUPS, VOLUMES = 10_000, 300, 100
 DEPLOY = PROJECT_ROOT / "docs" / "deploy.md"
 BEGIN, END = "<!-- Made by `python -m tests.bench.size`. -->\n", "<!-- End of it. -->\n"

@@ -17,7 +17,7 @@ from streamwarden.base.catalog import APPS
 from streamwarden.base.paths import PROJECT_ROOT
 
 DAGS = PROJECT_ROOT / "dags"
-HEAVY = {"pyspark", "boto3", "botocore", "confluent_kafka", "pandas", "numpy", "matplotlib", "pyarrow", "aiokafka"}
+HEAVY = {"pyspark", "boto3", "botocore", "confluent_kafka", "pandas", "numpy", "altair", "pyarrow", "aiokafka"}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,8 @@ def dags(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
 
 
 def test_there_are_the_dags_that_the_design_names(dags: dict[str, Any]) -> None:
-    assert set(dags) == {"hourly", "daily_report", "weekly_report", "housekeeping", "monthly_prices"}
+    reports = {"daily_report", "weekly_report", "monthly_report"}
+    assert set(dags) == {"hourly", "housekeeping", "monthly_prices", *reports}
     assert {dag_id: Path(dag.fileloc).stem for dag_id, dag in dags.items()} == {dag_id: dag_id for dag_id in dags}
 
 
@@ -115,7 +116,7 @@ def test_a_subject_waits_for_the_apps_that_its_detectors_read(dags: dict[str, An
     # By ebs_volume_starving; by consumer_rogue and consumer_group_lagging; by its two kinds of rules about topics.
     assert tasks["evaluate.storage"].upstream_task_ids >= {"gather.ebs_volumes", "gather.prices"}
     assert tasks["evaluate.consumers"].upstream_task_ids >= {"gather.brokers", "gather.consumer_groups"}
-    gathered = {"brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "msk"}
+    gathered = {"brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "kubernetes", "msk"}
     assert tasks["evaluate.topics"].upstream_task_ids == {f"gather.{app}" for app in gathered}
     for task in tasks.values():
         assert task.trigger_rule.value == "all_done"  # a failed app is noted by the detectors it blocks

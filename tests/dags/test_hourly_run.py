@@ -41,6 +41,11 @@ gathering: {jmx_samples: 2, jmx_sample_seconds: 0.5}
 """
 LAST = ("settled", "causes", "tickets", "incomplete")
 FAILING, HOUR = "jvm_apps", datetime(2026, 11, 20, 5, tzinfo=UTC)
+RETRY_AT_ONCE = """
+from datetime import timedelta
+def task_policy(task):
+    task.retry_delay = timedelta(0)
+"""
 REFUSES = """
     create function public.out_of_luck() returns trigger language plpgsql
       as $$ begin raise exception 'out of luck'; end $$;
@@ -59,10 +64,11 @@ class Place:
             # The server trusts connections through its socket, whatever the password.
             WAREHOUSE_ENV: re.sub(r"//([^:@/]+)[^@/]*@", rf"//\1:{WAREHOUSE_PASSWORD}@", warehouse_url),
             **SECRETS,
-            "AIRFLOW__CORE__MAX_TASK_RETRY_DELAY": "1",
             "PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}",
         }
         (folder / "streamwarden.yaml").write_text(CONFIG)
+        (folder / "airflow" / "config").mkdir(parents=True)  # on sys.path of every process of Airflow
+        (folder / "airflow" / "config" / "airflow_local_settings.py").write_text(RETRY_AT_ONCE)
 
     def environment(self) -> dict[str, str]:
         return self._environment

@@ -81,7 +81,12 @@ def test_without_recipients_the_report_is_a_file(
 
 
 @pytest.mark.parametrize(
-    ("dag", "file"), [("daily_report", "daily-2026-11-20.html"), ("weekly_report", "weekly-2026-W47.html")]
+    ("dag", "file"),
+    [
+        ("daily_report", "daily-2026-11-20.html"),
+        ("weekly_report", "weekly-2026-W47.html"),
+        ("monthly_report", "monthly-2026-11.html"),
+    ],
 )
 def test_the_report_is_mailed_through_an_airflow_connection(
     dag: str, file: str, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox

@@ -23,6 +23,7 @@ def test_a_broker_runs_on_free_ports_and_keeps_its_data_over_a_restart(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_a_killed_broker_leaves_partitions_under_replicated(tmp_path: Path) -> None:
     with Cluster(tmp_path, size=3) as cluster:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})

@@ -22,15 +22,32 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
     )
     gathered = {
         f"gather.{n}"
-        for n in ("brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "machines", "msk", "state_stores", "prices")
+        for n in (
+            "brokers",
+            "consumer_groups",
+            "ebs_volumes",
+            "jvm_apps",
+            "kubernetes",
+            "machines",
+            "msk",
+            "state_stores",
+            "prices",
+        )
     }
     assert graph == {
         **{step: set() for step in gathered},
-        "evaluate.storage": {"gather.ebs_volumes", "gather.consumer_groups", "gather.msk", "gather.prices"},
+        "evaluate.storage": {
+            "gather.ebs_volumes",
+            "gather.consumer_groups",
+            "gather.kubernetes",
+            "gather.msk",
+            "gather.prices",
+        },
         "evaluate.brokers": {
             "gather.brokers",
             "gather.ebs_volumes",
             "gather.consumer_groups",
+            "gather.kubernetes",
             "gather.msk",
         },  # whose a broker is
         "causes": {*gathered, "evaluate.storage", "evaluate.brokers"},

@@ -134,7 +134,7 @@ def test_a_run_of_one_app_reports_no_other_app_and_succeeds(
     assert "fail" not in ran.output and "blocked" not in ran.output and "prices" not in ran.output
     steps = [line.split("done")[1].split() for line in ran.output.splitlines() if "done" in line]
     evaluated = {what for step, what, *_ in steps if step == "evaluate"}
-    alone = {d.id for d in load_detectors().values() if {*d.apps} - {"msk"} == {"consumer_groups"}}
+    alone = {d.id for d in load_detectors().values() if {*d.apps} - {"kubernetes", "msk"} == {"consumer_groups"}}
     assert evaluated == alone and {step for step, *_ in steps} == {"gather", "evaluate", "causes", "tickets"}
 
     monkeypatch.setattr(pipeline._Spark, "run_app", _loads(warehouse, failing="consumer_groups"))

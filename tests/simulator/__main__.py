@@ -1,8 +1,10 @@
-"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none]`: simulates fleets,
-evaluates them with the product's own code, and prints the scores of its detectors. Exit code 1: a goal is missed.
+"""`make evaluate [SEEDS=20 | SEEDS=1,2,3 | SEED=n] [SMALL=1] [ONLY=volumes,…] [FAULTS=none] [PLATEAU=1]`: simulates
+fleets, evaluates them with the product's own code, and prints the scores of its detectors. Exit code 1: a goal is
+missed.
 
-A part is a simulated fleet with its faults and decoys, and one score, or one per detector that evaluates it.
-With FAULTS=none the fleet has decoys only: what looks like a fault to the detector that is scored.
+A part is a simulated fleet with its faults and decoys, and one score, or one per detector that evaluates it. With
+FAULTS=none the fleet has decoys only: what looks like a fault to the detector that is scored. With PLATEAU=1 the
+parameters of the flagships are varied instead (see tests/simulator/plateau.py).
 
 Seeds are drawn at random unless they are named, so that detectors are not fitted to fixed seeds. Each wrong verdict is
 listed with the command that reproduces it.
@@ -31,6 +33,7 @@ from tests.simulator import (
     lag,
     memory,
     notifications,
+    plateau,
     schemas,
     volumes,
     workloads,
@@ -83,6 +86,8 @@ def main() -> int:
     )
     asked = "".join(f" {name}={value}" for name in ("SMALL", "FAULTS") if (value := os.environ.get(name)))
     spark = start_session("evaluate", master="local[2]")
+    if os.environ.get("PLATEAU"):
+        return 0 if plateau.measure(console, spark, size, seeds, wanted) else 1
     scores: list[Score] = []
     is_whole = True
     for seed in seeds:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.detectors import Finding
 
 from spark_apps.apps import brokers, consumer_groups, ebs_volumes
 from spark_apps.apps.consumer_groups.positions import positions
@@ -48,6 +49,7 @@ from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import ACCOUNT, REGION
 from tests.simulator.volume_sources import Points
 
+DETECTOR = "consumer_rogue"
 MIB, GIB = 2**20, 2**30
 MINUTE = timedelta(minutes=1)
 BROKERS, PARTITIONS, REPLICAS = 3, 3, 3
@@ -379,6 +381,12 @@ def cases(fleet: Fleet) -> list[Case]:
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
+    scored = prepare(bench, scenario)
+    return scored(bench.findings(DETECTOR))
+
+
+def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score]:
+    """Simulates and loads; returns what scores findings of the detector, with whatever parameters they were made."""
     fleet = build(scenario)
     chosen = cases(fleet)
     with TemporaryDirectory() as folder:
@@ -387,11 +395,14 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         bench.load("brokers", writer.brokers())
         bench.load("consumer_groups", writer.groups())
         writer.remember()
-    name = "consumer_rogue"
-    verdicts = [Verdict.of(row.resource.columns["cluster"], row) for row in bench.findings(name)]
+    return lambda found: _scored(bench, fleet, found)
+
+
+def _scored(bench: Bench, fleet: Fleet, found: list[Finding]) -> Score:
+    verdicts = [Verdict.of(row.resource.columns["cluster"], row) for row in found]
     for cluster in fleet.clusters.values():
         fleet.truth.decoys[cluster.name] = "nothing near"
-    result = score("rogue consumers", bench.detector(name), verdicts, fleet.truth)
+    result = score("rogue consumers", bench.detector(DETECTOR), verdicts, fleet.truth)
     result.false_alarms = [(v, _near(fleet.clusters[v.resource_name], v.hour)) for v, _ in result.false_alarms]
     _check_clients(result, fleet, verdicts)
     return result

@@ -20,17 +20,20 @@ import numpy as np
 from pyspark.sql import DataFrame
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.detectors import Finding
 
 from spark_apps.apps import consumer_groups as app
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
+from tests.simulator import lag_loads
 from tests.simulator.bench import Bench
 from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
+DETECTOR = "consumer_group_lagging"
 GROUP, PARTITIONS = "checkout", 3
 FIRST_HOUR, HOURS = 2, 16
 """Evaluated hours of each timeline; the hours before are the history of the logs."""
@@ -397,6 +400,7 @@ FAULTS: tuple[Callable[[Builder], object], ...] = (
     Builder.falls_behind_on_event_time,
     Builder.rewound_too_far,
     Builder.hours_behind_by_a_guess,
+    *lag_loads.FAULTS,
 )
 DECOYS: tuple[Callable[[Builder], object], ...] = (
     Builder.healthy,
@@ -411,6 +415,7 @@ DECOYS: tuple[Callable[[Builder], object], ...] = (
     Builder.all_is_deleted,
     Builder.punctual_by_a_guess,
     Builder.late_by_a_guess,
+    *lag_loads.DECOYS,
 )
 
 
@@ -430,9 +435,20 @@ def cases(fleet: Fleet) -> list[Case]:
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
+    scored = prepare(bench, scenario)
+    return scored(bench.findings(DETECTOR))
+
+
+def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score]:
+    """Simulates and loads; returns what scores findings of the detector, with whatever parameters they were made."""
     fleet = build(scenario)
-    verdicts = verdicts_of(bench, fleet, cases(fleet))
-    result = score("lagging groups", bench.detector("consumer_group_lagging"), verdicts, fleet.truth)
+    load(bench, fleet, cases(fleet))
+    return lambda found: _scored(bench, fleet, found)
+
+
+def _scored(bench: Bench, fleet: Fleet, found: list[Finding]) -> Score:
+    verdicts = [_verdict(row) for row in found]
+    result = score("lagging groups", bench.detector(DETECTOR), verdicts, fleet.truth)
     result.errors, result.error_of = list(_errors(fleet, verdicts)), "time to catch up"
     for verdict in verdicts:
         for fault in fleet.guessed:
@@ -444,11 +460,20 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
 
 def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
     """Verdicts of the detector on these hours."""
+    load(bench, fleet, chosen)
+    return [_verdict(row) for row in bench.findings(DETECTOR)]
+
+
+def _verdict(row: Finding) -> Verdict:
+    return Verdict.of(row.resource.columns["cluster"], row)
+
+
+def load(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
+    """Loads these hours of groups into the warehouse, as the app does."""
     with TemporaryDirectory() as folder:
         bench.load("consumer_groups", app.transform(_sources(bench, fleet, chosen, Path(folder)), EVALUATED, Config()))
     for table in ("metrics.consumer_partition_hourly", "metrics.consumer_group_hourly", "metrics.partition_hourly"):
         bench.remember(table, "cluster")
-    return [Verdict.of(row.resource.columns["cluster"], row) for row in bench.findings("consumer_group_lagging")]
 
 
 def _errors(fleet: Fleet, verdicts: list[Verdict]) -> Iterator[float]:

@@ -11,7 +11,7 @@ import json
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -26,6 +26,7 @@ from demo.ebs_physics import INSTANCE_TYPES
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.detectors import Finding
 
 from spark_apps.apps import jvm_apps as app
 from spark_apps.sources.jmx import checked
@@ -34,6 +35,7 @@ from tests.simulator.bench import Bench
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
+DETECTOR = "app_memory_heavy"
 MIB, GIB = 2**20, 2**30
 CLUSTER, ACCOUNT, REGION = "shop", "123456789012", "eu-central-1"
 OS_BYTES = 0.35 * GIB
@@ -684,6 +686,12 @@ def cases(fleet: Fleet) -> list[Case]:
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
+    scored = prepare(bench, scenario)
+    return scored(bench.findings(DETECTOR))
+
+
+def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score]:
+    """Simulates and loads; returns what scores findings of the detector, with whatever parameters they were made."""
     fleet = build(scenario)
     chosen = cases(fleet)
     config = _config(fleet, chosen)
@@ -701,17 +709,19 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
     _load_machines(bench, fleet, chosen)
     for table in ("metrics.jvm_app_hourly", "metrics.state_store_memory_hourly"):
         bench.remember(table, "cluster")
-    name = "app_memory_heavy"
+    return lambda found: _scored(bench, fleet, found)
+
+
+def _scored(bench: Bench, fleet: Fleet, found: list[Finding]) -> Score:
     rows = [
-        Verdict.of(f"{row.metrics['app']}@{row.resource.columns['cluster'].rsplit('@', 1)[1]}", row)
-        for row in bench.findings(name)
+        Verdict.of(f"{row.metrics['app']}@{row.resource.columns['cluster'].rsplit('@', 1)[1]}", row) for row in found
     ]
     by_hour: dict[tuple[str, datetime], list[Verdict]] = {}
     for row in rows:
         by_hour.setdefault((row.resource_name, row.hour), []).append(row)
     # The verdict of an application is that of its worst instance.
     verdicts = [min(each, key=lambda row: WORST_FIRST.index(row.status)) for each in by_hour.values()]
-    result = score("memory-heavy applications", bench.detector(name), verdicts, fleet.truth)
+    result = score("memory-heavy applications", bench.detector(DETECTOR), verdicts, fleet.truth)
     _check_claims(result, fleet, by_hour)
     return result
 

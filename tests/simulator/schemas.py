@@ -31,6 +31,7 @@ from tests.simulator.bench import Bench
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
+DETECTOR = "state_store_schema_drift"
 CLUSTER, PARTITIONS = "shop", 4
 ENOUGH, GONE = 150, 5
 """Values of the new kind from which on the detector must fire; values of the old kind below which the fault is over."""
@@ -724,6 +725,12 @@ def cases(fleet: Fleet) -> list[Case]:
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
+    scored = prepare(bench, scenario)
+    return scored(bench.findings(DETECTOR))
+
+
+def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score]:
+    """Simulates and loads; returns what scores findings of the detector, with whatever parameters they were made."""
     fleet = build(scenario)
     with TemporaryDirectory() as folder:
         file = Path(folder) / "values.parquet"
@@ -734,9 +741,12 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
         bench.load("state_stores", frames)
     for table in ("metrics.state_store_hourly", "metrics.state_store_change_hourly"):
         bench.remember(table, "topic")
-    name = "state_store_schema_drift"
-    verdicts = [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in bench.findings(name)]
-    return score("schema drift", bench.detector(name), verdicts, fleet.truth)
+    return lambda found: score(
+        "schema drift",
+        bench.detector(DETECTOR),
+        [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in found],
+        fleet.truth,
+    )
 
 
 def _verdict(row: Finding) -> str:

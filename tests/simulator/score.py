@@ -262,9 +262,11 @@ def show(console: Console, scores: Sequence[Score]) -> bool:
     console.print(table)
     for each in scores:
         if each.refuted:
+            made = each.refuted + each.tickets
             console.print(
-                f"{each.analysis}: {each.refuted} tickets count neither way: what they foretold was right by what was"
-                " known then and ended by itself, or it had only just ended, or hurt a little."
+                f"{each.analysis}: {each.refuted} of {made} tickets ({each.refuted / made:.0%}) count neither way: what"
+                " they foretold was right by what was known then and ended by itself, or it had only just ended, or"
+                " hurt a little."
             )
     leads = [lead / HOUR for each in scores for _, lead in each.warnings]
     if leads:

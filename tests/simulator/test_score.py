@@ -13,10 +13,12 @@ from streamwarden.base.hours import HOUR
 from streamwarden.detectors import load_detectors
 
 from tests.simulator.__main__ import PARTS, by_analysis, scores_of, seeds_of
+from tests.simulator.plateau import DEFAULTS, Variant, table, variants
 from tests.simulator.scenario import SMALL, START, Case, Fault, Truth, Verdict
 from tests.simulator.score import SETTLE, Score, pooled, score, show, show_wrong
 
 DETECTOR = load_detectors()["ebs_volume_starving"]
+LAGGING = load_detectors()["consumer_group_lagging"]
 OUTAGE = START + 9.5 * HOUR
 FAULT = Fault("disk", "empties", START + 5.25 * HOUR, START + 9 * HOUR, START + 12 * HOUR, OUTAGE)
 
@@ -151,3 +153,24 @@ def test_a_seed_is_not_taken_for_a_number_of_seeds() -> None:
     with pytest.raises(ValueError, match=r"79963 seeds never end \(1,000 at most\); that seed is SEED=79963"):
         seeds_of({"SEEDS": "79963"})
     assert seeds_of({"SEEDS": "79963,"}) == [79963] and len(seeds_of({"SEEDS": "1000"})) == 1000
+
+
+def test_a_plateau_varies_numbers_only_and_skips_what_rounds_to_the_default() -> None:
+    made = [(variant.parameter, variant.value) for variant in variants(LAGGING)]
+    assert ("late_seconds", 300) in made and ("late_seconds", 900) in made
+    assert [value for name, value in made if name == "tail_records"] == [2], "1 x 0.5, 0.75, and 1.25 round to 0 or 1"
+    assert {type(value) for _, value in made} == {int}
+    changed = Variant("late_seconds", 0.5, 300).config(LAGGING)
+    assert LAGGING.params_in_force(changed)["late_seconds"] == 300
+
+
+def test_a_plateau_table_shows_only_what_differs_from_the_defaults() -> None:
+    perfect, worse = Score("lag", 10, 5, 0, 4), Score("lag", 10, 5, 0, 4, missed=[FAULT])
+    scores = {
+        DEFAULTS: [perfect],
+        Variant("late_seconds", 0.5, 300): [worse],
+        Variant("late_seconds", 1.5, 900): [perfect],
+    }
+    assert list(table(LAGGING, scores))[-2] == (
+        "| late_seconds | 600 seconds | 1.000 / 0.750 | rounds to the default | rounds to the default | = |"
+    )

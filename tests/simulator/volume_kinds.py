@@ -14,6 +14,7 @@ from demo.ebs_physics import KIB, volume_limits
 from demo.world import World
 from streamwarden.base.hours import HOUR, start_of_hour
 
+from tests.simulator import volume_loads
 from tests.simulator.scenario import START, Scenario, Truth
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
@@ -44,11 +45,11 @@ def meant(scenario: Scenario) -> Fleet:
     chance = random.Random(f"{scenario.seed} volumes")  # noqa: S311 a simulation
     number = 0
     while number < scenario.volumes:
-        number += _Builder(fleet, chance, number).add_instance()
+        number += Builder(fleet, chance, number).add_instance()
     return fleet
 
 
-class _Builder:
+class Builder:
     """Adds instances with their volumes: most of them healthy, some faults, some decoys."""
 
     def __init__(self, fleet: Fleet, chance: random.Random, number: int) -> None:
@@ -111,6 +112,7 @@ class _Builder:
             "read_kib": self.chance.choice([8, 16, 32]),
             "write_kib": self.chance.choice([4, 16, 32]),
             "daily_swing": self.chance.uniform(0.1, 0.4),
+            "peak_minute": self.chance.randrange(1440),
             "noise": self.chance.uniform(0.05, 0.2),
             "surges": deploys,
         }
@@ -405,37 +407,39 @@ class _Builder:
 
 
 FAULTS = {
-    "bucket empties": _Builder.bucket_empties,
-    "bucket empties fast": _Builder.bucket_empties,
-    "bytes run out": _Builder.bytes_run_out,
-    "nightly batch overruns": _Builder.batch_overruns,
-    "provisioned limit": _Builder.at_provisioned_limit,
-    "bucket empties slowly": _Builder.bucket_empties,
-    "instance's limit": _Builder.instance_binds,
-    "stalled": _Builder.stalls,
-    "micro-bursts": _Builder.micro_bursts,
-    "micro-bursts before Nitro": _Builder.micro_bursts,
-    "clamped for days": _Builder.clamped_for_days,
-    "bucket dry within the hour": _Builder.dry_within_the_hour,
-    "stalled for minutes": _Builder.stalls_for_minutes,
-    "slow without a check": _Builder.slow_without_a_check,
-    "hydrating": _Builder.hydrates,
-    "provisioned limit before Nitro": _Builder.limit_before_nitro,
-    "instance's limit before Nitro": _Builder.instance_binds_before_nitro,
-    "wears down": _Builder.wears_down,
+    "bucket empties": Builder.bucket_empties,
+    "bucket empties fast": Builder.bucket_empties,
+    "bytes run out": Builder.bytes_run_out,
+    "nightly batch overruns": Builder.batch_overruns,
+    "provisioned limit": Builder.at_provisioned_limit,
+    "bucket empties slowly": Builder.bucket_empties,
+    "instance's limit": Builder.instance_binds,
+    "stalled": Builder.stalls,
+    "micro-bursts": Builder.micro_bursts,
+    "micro-bursts before Nitro": Builder.micro_bursts,
+    "clamped for days": Builder.clamped_for_days,
+    "bucket dry within the hour": Builder.dry_within_the_hour,
+    "stalled for minutes": Builder.stalls_for_minutes,
+    "slow without a check": Builder.slow_without_a_check,
+    "hydrating": Builder.hydrates,
+    "provisioned limit before Nitro": Builder.limit_before_nitro,
+    "instance's limit before Nitro": Builder.instance_binds_before_nitro,
+    "wears down": Builder.wears_down,
+    **volume_loads.FAULTS,
 }
 DECOYS = {
-    "low bucket that refills": _Builder.recovers,
-    "nightly batch": _Builder.nightly,
-    "one-minute spikes": _Builder.spikes,
-    "short time at a limit": _Builder.short_limit,
-    "near its limit": _Builder.near_limit,
-    "gp2 without bucket": _Builder.no_bucket,
-    "detached": _Builder.detached,
-    "missing points": _Builder.loses_points,
-    "instance bursts": _Builder.instance_bursts,
-    "always as slow": _Builder.always_as_slow,
-    "one stalled minute": _Builder.one_stalled_minute,
+    "low bucket that refills": Builder.recovers,
+    "nightly batch": Builder.nightly,
+    "one-minute spikes": Builder.spikes,
+    "short time at a limit": Builder.short_limit,
+    "near its limit": Builder.near_limit,
+    "gp2 without bucket": Builder.no_bucket,
+    "detached": Builder.detached,
+    "missing points": Builder.loses_points,
+    "instance bursts": Builder.instance_bursts,
+    "always as slow": Builder.always_as_slow,
+    "one stalled minute": Builder.one_stalled_minute,
+    **volume_loads.DECOYS,
 }
 INSTANCE_OF = {
     "instance's limit": "m5.large",

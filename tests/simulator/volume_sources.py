@@ -125,7 +125,7 @@ def _volume_row(fleet: Fleet, case: Case) -> dict[str, Any]:
         "volume_type": volume.volume_type,
         "size_gib": volume.size_gib,
         "iops": volume.iops or (3000 if volume.volume_type == "gp3" else None),
-        "throughput_mib_s": 125 if volume.volume_type == "gp3" else None,
+        "throughput_mib_s": (volume.throughput_mib_s or 125) if volume.volume_type == "gp3" else None,
         "state": "in-use" if is_attached else "available",
         "multi_attach": False,
         "created_at": volume.created_at + case.shift,

@@ -8,7 +8,7 @@ random hours of each instance. All volumes of an instance are evaluated together
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,14 +19,17 @@ from demo.ebs_days import Volume
 from demo.ebs_physics import INSTANCE_BURST_SECONDS, Minutes, charged_bytes, pieces, serve, volume_limits
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.detectors import Finding
 
 from spark_apps.apps import ebs_volumes as app
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Verdict
 from tests.simulator.score import Score, score
 from tests.simulator.volume_kinds import JUST_NOW, MINUTE, Fleet, meant
+from tests.simulator.volume_loads import LONGEST_PAUSE, ON_OFF
 from tests.simulator.volume_sources import sources
 
+DETECTOR = "ebs_volume_starving"
 FIRST = START + timedelta(days=1)
 """The first evaluated hour: the app looks back a day."""
 HURTS, HARMLESS = 25, 10
@@ -38,6 +41,10 @@ DRY = 6
 PAUSE = 10
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
 ADVICE, SINCE = "advice carries what is wanted", "since when is right"
+LOST, BACKLOG_SECONDS = "hours with a backlog are reported", 600
+"""A second definition of harm, without minutes at limits: how long the demand that an hour did not serve would take at
+the baseline of the volume (SSD only)."""
+EFFECT = (("throttled", "_if_changed"), ("unknown", ""))
 ADVISED = ("advised_volume_type", "advised_size_gib", "advised_iops", "advised_throughput_mib_s")
 CARRIED, SPARE_MINUTES = 0.98, 60
 """Share of the minutes in which the advised volume must meet the demand; and the fewest minutes that prove it."""
@@ -97,7 +104,7 @@ def _label(fleet: Fleet) -> None:
 def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at: list[datetime]) -> None:
     output: set[datetime] = set()
     began = ended = START - 2 * HOUR
-    for first, last, minutes in _spans(hurt.held):
+    for first, last, minutes in _spans(hurt.held, LONGEST_PAUSE if kind in ON_OFF else PAUSE):
         start, end = START + first * MINUTE, START + last * MINUTE
         # An unplanned fault begins with its first span: a growing load reaches the limit intermittently.
         began, ended = (start if start - ended > HOUR else began), end
@@ -144,10 +151,10 @@ def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
     return _Hurt(np.concatenate(held) | slow, *map(np.concatenate, (stalled, over, drains)))
 
 
-def _spans(held: np.ndarray) -> Iterator[tuple[int, int, int]]:
+def _spans(held: np.ndarray, pause: int = PAUSE) -> Iterator[tuple[int, int, int]]:
     """(first minute, last minute, throttled minutes) of each span without a long pause."""
     at = np.flatnonzero(held)
-    for part in np.split(at, np.flatnonzero(np.diff(at) > PAUSE) + 1):
+    for part in np.split(at, np.flatnonzero(np.diff(at) > pause) + 1):
         if len(part):
             yield int(part[0]), int(part[-1]), len(part)
 
@@ -183,23 +190,72 @@ def cases(fleet: Fleet) -> list[Case]:
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
     """Simulates, evaluates, and scores."""
+    scored = prepare(bench, scenario)
+    return scored(bench.findings(DETECTOR))
+
+
+def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score]:
+    """Simulates and loads; returns what scores findings of the detector, with whatever parameters they were made."""
     fleet = build(scenario)
-    verdicts = verdicts_of(bench, fleet, cases(fleet))
-    result = score("starving volumes", bench.detector("ebs_volume_starving"), verdicts, fleet.truth)
+    load(bench, fleet, cases(fleet))
+    return lambda found: _scored(bench, fleet, found)
+
+
+def _scored(bench: Bench, fleet: Fleet, found: list[Finding]) -> Score:
+    verdicts = [_verdict(row) for row in found]
+    result = score("starving volumes", bench.detector(DETECTOR), verdicts, fleet.truth)
     result.errors, result.error_of = _forecast_errors(verdicts, fleet.truth.faults), "time to exhaustion"
     _check_claims(result, fleet, verdicts)
+    _check_lost_demand(result, fleet, verdicts)
     return result
+
+
+def _check_lost_demand(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
+    """Scores each evaluated hour that leaves a long backlog: that hour, or the next one, must fire."""
+    said = {(verdict.resource_name, verdict.hour): verdict for verdict in verdicts}
+    for verdict in verdicts:
+        backlog = _backlog_seconds(fleet, fleet.world.volumes[verdict.resource_name], verdict.hour)
+        if backlog < BACKLOG_SECONDS or verdict.status == "unknown":
+            continue
+        then = [said.get((verdict.resource_name, at)) for at in (verdict.hour, verdict.hour + HOUR)]
+        kind = fleet.truth.decoys[verdict.resource_name]
+        harmed = Fault(verdict.resource_name, kind, verdict.hour, verdict.hour, verdict.hour + HOUR)
+        is_reported = any(each is not None and each.status == "firing" for each in then)
+        wrong = f"a backlog of {backlog / 60:.0f} min: {verdict.message}"
+        result.claim(LOST, harmed, verdict, None if is_reported else wrong)
+
+
+def _backlog_seconds(fleet: Fleet, volume: Volume, hour: datetime) -> float:
+    """Operations that an SSD volume did not serve in the hour, in seconds at its baseline."""
+    unit = fleet.world._unit_of(volume)
+    day, first = divmod(int(hour.timestamp() // 60), 1440)
+    metrics = unit.day(day)[0][unit.volumes.index(volume)]
+    span = slice(first, first + 60)
+    wanted = 60 * float(np.sum(metrics.wanted_reads[span] + metrics.wanted_writes[span]))
+    served = float(np.sum(metrics.read_ops[span]) + np.sum(metrics.write_ops[span]))  # NaN: not measured
+    if volume.volume_type not in ("gp2", "gp3", "io1", "io2") or np.isnan(served):
+        return 0.0
+    return (wanted - served) / volume.limits.base_iops
 
 
 def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
     """Verdicts of the detector on these hours."""
+    load(bench, fleet, chosen)
+    return [_verdict(row) for row in bench.findings(DETECTOR)]
+
+
+def _verdict(row: Finding) -> Verdict:
+    return Verdict.of(row.resource.columns["volume_id"], row)
+
+
+def load(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
+    """Loads these hours of volumes into the warehouse, as the app does."""
     with TemporaryDirectory() as folder:
         frames = app.transform(sources(bench.spark, fleet, chosen, Path(folder)), EVALUATED, Config())
         # No detector of volumes reads single minutes.
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
     bench.remember("metrics.volume_hourly", "volume_id")
-    return [Verdict.of(row.resource.columns["volume_id"], row) for row in bench.findings("ebs_volume_starving")]
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
@@ -230,7 +286,8 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
             by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
             known_from = evaluated_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
-            if fault.ends >= verdict.hour + HOUR and hurt >= LONG:
+            # A load that goes on and off is throttled again after each pause.
+            if fault.ends >= verdict.hour + HOUR and hurt >= LONG and fault.kind not in ON_OFF:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
                 wrong = f"{output:.0f} min reported of {hurt / MINUTE:.0f}" if output < least else None
@@ -239,7 +296,7 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
 
 def _is_of_volume(fault: Fault) -> bool:
     """Whether the fault is one of the volume itself, so that another type or size helps."""
-    return not fault.kind.startswith(("instance", "stalled", "slow", "hydrating", "beside", "healthy", "micro"))
+    return not fault.kind.startswith(("instance", "stalled", "slow", "hydrating", "beside", "healthy"))
 
 
 def _is_held_by_instance(fleet: Fleet, verdict: Verdict) -> bool:
@@ -254,6 +311,10 @@ def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str
     advised = [metrics[name] for name in ADVISED]
     if advised[0] is None:
         return "no volume is advised"
+    if fault.kind.startswith("micro") and metrics["is_demand_lower_bound"]:
+        # What is cut off within the minute is open demand: the advice is a step, and its effect is not known.
+        then, unknown = (metrics[f"minutes_{name}_in_14_days{which}"] for name, which in EFFECT)
+        return None if unknown or then is None else f"at least {advised}, and yet throttled for {then} min with it"
     volume = fleet.world.volumes[fault.resource_name]
     limits = volume_limits(advised[0], *(None if metric is None else int(metric) for metric in advised[1:]))
     reads, writes = _wanted(fleet, volume, fault)

@@ -12,7 +12,8 @@ PROGRAMS = {
     "aws", "cat", "du", "echo", "for", "free", "grep", "jcmd", "journalctl", "kafka-acls.sh", "kafka-configs.sh",
     "kafka-console-consumer.sh", "kafka-consumer-groups.sh", "kafka-get-offsets.sh", "kafka-leader-election.sh",
     "kafka-log-dirs.sh", "kafka-metadata-quorum.sh", "kafka-reassign-partitions.sh", "kafka-topics.sh",
-    "kafka-transactions.sh", "lsof", "prlimit", "ps", "resize2fs", "streamwarden", "sysctl", "xfs_growfs",
+    "kafka-transactions.sh", "curl", "kubectl", "lsof", "prlimit", "ps", "resize2fs", "streamwarden", "sysctl",
+    "xfs_growfs",
 }  # fmt: skip
 """What commands begin with; none of them waits for input."""
 

@@ -1,4 +1,4 @@
-"""Mutation tests of detectors: `make mutants` (N=30 draws 30 mutants of each detector, ONLY=log_flush_slow).
+"""Mutation tests of detectors and causes: `make mutants` (N=30 draws 30 mutants of each, ONLY=log_flush_slow,causes).
 
 Each mutant has one change in the SQL of a detector or of a function or view that it calls. The detector's cases run
 against each mutant. A mutant of a function or view that no case detects may be detected by tests/sql/functions.
@@ -393,17 +393,19 @@ def main() -> None:
     from streamwarden.base.warehouse import engine
 
     from tests.conftest import a_database, migrate_for_any_month
+    from tests.sql import cause_mutants
 
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--only", default="", help="comma-separated detector ids")
+    arguments.add_argument("--only", default="", help="comma-separated detector ids, or causes")
     arguments.add_argument("--tested", action="store_true", help="detectors whose header has is_mutation_tested")
     arguments.add_argument("-n", type=int, help="number of mutants drawn of each detector")
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
     wanted = [id_ for id_ in given.only.split(",") if id_] or [
-        id_ for id_, detector in DETECTORS.items() if detector.is_mutation_tested or not given.tested
+        *(id_ for id_, detector in DETECTORS.items() if detector.is_mutation_tested or not given.tested),
+        cause_mutants.NAME,
     ]
-    if unknown := set(wanted) - set(DETECTORS):
+    if unknown := set(wanted) - {*DETECTORS, cause_mutants.NAME}:
         sys.exit(f"ONLY={min(unknown)}: no such detector; there are: {', '.join(DETECTORS)}.")
     scores = []
     with a_database() as url:
@@ -411,7 +413,10 @@ def main() -> None:
         migrate_for_any_month(warehouse)
         for id_ in wanted:
             try:
-                scores.append(score(warehouse, DETECTORS[id_], given.n, given.seed))
+                if id_ == cause_mutants.NAME:
+                    scores.append(cause_mutants.score(warehouse, given.n, given.seed))
+                else:
+                    scores.append(score(warehouse, DETECTORS[id_], given.n, given.seed))
             except StreamwardenError as error:
                 sys.exit(str(error))
             print(f"{id_}: {scores[-1].seconds:.0f} s", file=sys.stderr, flush=True)

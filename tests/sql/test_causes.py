@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.causes import find_causes, rule, weigh
+from streamwarden.causes.backtest import CauseChange, backtest, parse_settings
 from streamwarden.causes.weighing import short_name
 from streamwarden.detectors.mechanisms import Mechanism
 
@@ -82,6 +83,37 @@ def test_the_config_overrides_parameters(
     with warehouse.connect() as connection:
         stored = connection.execute(sa.text("select strength from detect.cause")).scalars().one()
     assert round(stored, 2) == strength
+
+
+def test_a_backtest_shows_findings_that_get_another_cause(warehouse: sa.Engine) -> None:
+    case = next(case for case in CASES if [row.get("accepted") for row in case.case["expect"]] == [True])
+    with warehouse.begin() as connection:
+        case.insert(connection)
+    find_causes(warehouse, DETECTORS, HOUR)
+    with warehouse.connect() as connection:
+        effect, cause, strength = connection.execute(sa.text("select effect, cause, strength from detect.cause")).one()
+    progress: list[tuple[int, int]] = []
+    span = HOUR - timedelta(hours=3), HOUR + timedelta(hours=1)
+    in_force = rule.params_in_force()
+    tried = rule.with_params(in_force, parse_settings([f"accepted_strength={strength + 0.01}"]), "--set ")
+    result = backtest(
+        warehouse, DETECTORS, *span, in_force=in_force, tried=tried, progress=lambda *at: progress.append(at)
+    )
+    assert (result.hours, result.accepted_in_force, result.accepted_tried) == (1, 1, 0)
+    assert result.changes == (CauseChange(HOUR, effect, cause, None),)
+    assert progress == [(1, 1)]
+    same = backtest(warehouse, DETECTORS, *span, in_force=in_force, tried=in_force, progress=lambda *_: None)
+    assert same.changes == ()
+    with pytest.raises(StreamwardenError, match="no causes were ranked from 2026-01-05 07:00"):
+        backtest(
+            warehouse, DETECTORS, span[0], HOUR, in_force=in_force, tried=tried, progress=lambda *_: None
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["accepted_strength", "accepted_strength=", "accepted_strength=high"])
+def test_a_backtest_refuses_a_setting_that_is_no_number(text: str) -> None:
+    with pytest.raises(StreamwardenError, match=f"--set {text}: write it as name=value, with a number"):
+        parse_settings([text])
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,10 @@ def test_a_group_that_lost_records_is_not_drawn_below_zero(
 @pytest.mark.parametrize(
     ("demand", "series", "value"),
     [
-        (976, "demand (95th percentile): 976 %", 200),
-        (4100, "demand (95th percentile): 4100 %", 200),
-        (200, "demand (95th percentile)", 200),
-        (85, "demand (95th percentile)", 85),
+        (976, "Demand (95th percentile): 976 %", 200),
+        (4100, "Demand (95th percentile): 4100 %", 200),
+        (200, "Demand (95th percentile)", 200),
+        (85, "Demand (95th percentile)", 85),
     ],
 )
 def test_demand_of_several_times_the_limit_does_not_squeeze_the_axis(
@@ -75,4 +75,4 @@ def test_demand_of_several_times_the_limit_does_not_squeeze_the_axis(
     drawn = values_of(connection, "ebs_volume_starving", **VOLUME)
     assert drawn[series] == [value, value]
     assert max(max(values) for values in drawn.values()) <= 200
-    assert drawn["limit limit (100 %)"] == [100]
+    assert drawn["limit Throttle limit (100 %)"] == [100]

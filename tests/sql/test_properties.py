@@ -19,7 +19,7 @@ from streamwarden.detectors import Detector
 
 from tests.sql.cases import CASES_OF, DETECTORS, evaluate_case
 
-DRAWS = int(os.environ.get("DRAWS", "4"))
+DRAWS = [2, pytest.param(int(os.environ.get("DRAWS", "8")), marks=pytest.mark.rare)]
 """Number of missing values and of cases drawn for each detector; `make mutants` draws more."""
 EXCEPTIONS = {
     # Most hosts have no CloudWatch agent, so the memory of the known JVMs is used. Without it no process could be
@@ -69,10 +69,11 @@ def _missing_values(detector: Detector) -> Iterator[tuple[str, dict[str, Any], s
                             yield f"{case['name']}: {table}.{column} [{n}]", less, resource_name
 
 
+@pytest.mark.parametrize("draws", DRAWS, ids=["few", "many"])
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_missing_data_never_gives_ok(module_warehouse: sa.Engine, detector: Detector) -> None:
+def test_missing_data_never_gives_ok(module_warehouse: sa.Engine, detector: Detector, draws: int) -> None:
     gaps = list(_missing_values(detector))
-    chosen = random.Random(5).sample(gaps, min(DRAWS, len(gaps)))  # noqa: S311 a simulation
+    chosen = random.Random(5).sample(gaps, min(draws, len(gaps)))  # noqa: S311 a simulation
     wrong = []
     for name, case, resource_name in chosen:
         try:
@@ -85,10 +86,13 @@ def test_missing_data_never_gives_ok(module_warehouse: sa.Engine, detector: Dete
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("draws", DRAWS, ids=["few", "many"])
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
-def test_another_cluster_or_account_changes_no_verdict(module_warehouse: sa.Engine, detector: Detector) -> None:
+def test_another_cluster_or_account_changes_no_verdict(
+    module_warehouse: sa.Engine, detector: Detector, draws: int
+) -> None:
     cases = _cases(detector)
-    for case in random.Random(7).sample(cases, min(DRAWS, len(cases))):  # noqa: S311 a simulation
+    for case in random.Random(7).sample(cases, min(draws, len(cases))):  # noqa: S311 a simulation
         alone = verdicts_of(module_warehouse, detector, case)
         both = verdicts_of(module_warehouse, detector, _with_another(module_warehouse, case))
         assert {resource_name: both[resource_name] for resource_name in alone} == alone, case["name"]

@@ -51,7 +51,7 @@ def resources(filters: Row, limit: int, cursor: str | None) -> Listed:
 def resource(key: str) -> Row:
     """A resource with its dependencies and open findings."""
     with warehouse() as (connection, _):
-        rows = ask(connection, "api/resource", key=key)
+        rows = ask(connection, "api/resource", key=key, most=MOST)
         if not rows:
             raise NotFound(f"{key[:80]}: no such resource was seen in the newest 24 hours.")
         nothing = dict.fromkeys(("detector", "status", "severity", "owner", "cluster", "kind"))

@@ -24,6 +24,8 @@ class SparkApp:
     """Whether the app mostly waits between samples; such apps start first."""
     shares: Mapping[str, str] = field(default_factory=dict)
     """Of the tables that other apps write too: the SQL condition that the rows of this app meet, and no others."""
+    only_adds: bool = False
+    """Whether detectors are evaluated without it where the config has nothing for it: it adds to what others gather."""
     sections: tuple[str, ...] = ()
     """Config sections of the app's sources; at least one of them must not be empty."""
 
@@ -34,8 +36,14 @@ class SparkApp:
         return _NOTHING[self.sections[0]]
 
 
-_JVMS = ("jmx", "jmx_files", "jmx_ec2", "msk")
-_NOTHING = {"aws": "no AWS account", "kafka": "no Kafka cluster", "jmx": "no JVM", "msk": "no Amazon MSK cluster"}
+_JVMS = ("jmx", "jmx_files", "jmx_ec2", "kubernetes", "msk")
+_NOTHING = {
+    "aws": "no AWS account",
+    "kafka": "no Kafka cluster",
+    "jmx": "no JVM",
+    "kubernetes": "no Kubernetes cluster",
+    "msk": "no Amazon MSK cluster",
+}
 _INSTANCE_OF_MSK, _VOLUME_OF_MSK = "instance_id like 'msk-%'", "volume_id like 'msk-%'"
 _ENDPOINT_OF_MSK = "endpoint like 'msk://%'"
 
@@ -82,6 +90,7 @@ APPS: dict[str, SparkApp] = {
             "msk",
             "Amazon MSK: clusters, brokers, storage, network, memory, and lag by its API and CloudWatch",
             sections=("msk",),
+            only_adds=True,
             reads=("msk", "ec2", "cloudwatch"),
             writes=(
                 "inventory.msk_cluster_hourly",
@@ -114,6 +123,14 @@ APPS: dict[str, SparkApp] = {
                 "metrics.log_dir_hourly": "log_dir = 'KafkaDataLogs'",
                 "metrics.cloudwatch_cost_hourly": "app = 'msk'",
             },
+        ),
+        SparkApp(
+            "kubernetes",
+            "Kubernetes: pods, container limits, restarts, volume claims, and Strimzi's resources",
+            sections=("kubernetes",),
+            only_adds=True,
+            reads=("kubernetes",),
+            writes=("inventory.pod_hourly", "inventory.pod_claim_hourly", "inventory.strimzi_resource_hourly"),
         ),
         SparkApp(
             "brokers",
@@ -149,7 +166,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "consumer_groups",
             "Topics, partitions, groups, commits and lag; registered schemas",
-            sections=("kafka", "msk"),
+            sections=("kafka", "msk", "kubernetes"),
             reads=(
                 "kafka_topics",
                 "kafka_groups",
@@ -159,6 +176,7 @@ APPS: dict[str, SparkApp] = {
                 "samza_checkpoints",
                 "kafka_record_times",
                 "schema_registry",
+                "kafka_connect",
                 "inventory.consumer_group_hourly",
             ),
             writes=(
@@ -169,6 +187,8 @@ APPS: dict[str, SparkApp] = {
                 "inventory.consumer_member_hourly",
                 "inventory.schema_hourly",
                 "inventory.registered_schema",
+                "inventory.connector_hourly",
+                "inventory.connector_task_hourly",
                 "metrics.partition_hourly",
                 "metrics.log_dir_hourly",
                 "metrics.replica_sample",
@@ -180,7 +200,7 @@ APPS: dict[str, SparkApp] = {
         SparkApp(
             "state_stores",
             "Changelogs of Kafka Streams state stores: schemas of their values and how they change",
-            sections=("kafka", "msk"),
+            sections=("kafka", "msk", "kubernetes"),
             reads=("changelog_values", "schema_registry", "inventory.registered_schema"),
             writes=(
                 "metrics.state_store_hourly",
@@ -216,6 +236,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "store": ("cluster", "topic"),
     "application": ("cluster", "application_id"),
     "topic": ("cluster", "topic"),
+    "connector": ("cluster", "connect_cluster", "connector"),
     "reading": ("cluster", "topic", "group_id"),
     "group": ("cluster", "group_id"),
     "client": ("cluster", "client_id"),

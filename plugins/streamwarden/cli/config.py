@@ -31,7 +31,7 @@ def check(
 ) -> None:
     """Check a config file and everything it refers to: detectors, client properties, prices, target files."""
     from spark_apps.sources.kafka_client import Connection
-    from spark_apps.sources.targets import jvms_of, msk_of
+    from spark_apps.sources.targets import jvms_of, msk_of, pods_of
     from streamwarden.detectors import load_detectors
     from streamwarden.store.prices import read_prices
 
@@ -49,6 +49,8 @@ def check(
         raise StreamwardenError(f"{config_path()}: {'; '.join(wrong[:10])}.")
     out.print(f"{file or config_path()}: good. {_in_figures(config, jvms.endpoints, len(enabled))}", soft_wrap=True)
     gaps = [*((gap.resource, gap.reason) for gap in jvms.gaps), *msk_of(config).all_gaps]
+    if pods := pods_of(config):
+        gaps += pods.gaps
     for warning in [*_warnings(config, jvms.endpoints), *(f"{resource}: {reason}" for resource, reason in gaps)]:
         out.print(f"warning: {escape(warning)}", soft_wrap=True)
     if probe:
@@ -71,7 +73,7 @@ def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int
 
 def _warnings(config: Config, endpoints: Sequence[JmxEndpoint]) -> Iterator[str]:
     """What is allowed, and yet rarely meant."""
-    if not (config.aws or config.kafka or config.msk or endpoints):
+    if not (config.aws or config.kafka or config.msk or config.kubernetes or endpoints):
         yield "nothing is watched: no AWS account (`aws`), no Kafka cluster (`kafka`) and no JVM (`jmx`) is named."
     names: dict[frozenset[str], str] = {}
     for cluster in config.kafka:

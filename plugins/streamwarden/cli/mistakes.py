@@ -42,6 +42,7 @@ def mistakes(config: Config, subjects: frozenset[str], now: datetime | None = No
     yield from _warehouse(config)
     yield from _aws(config)
     yield from _msk(config)
+    yield from _kubernetes(config)
     yield from _kafka(config)
     yield from _jmx(config)
     yield from _trackers(config)
@@ -126,6 +127,12 @@ def _msk(config: Config) -> Iterator[Mistake]:
                 yield ("msk", number, key), "there is no such file"
 
 
+def _kubernetes(config: Config) -> Iterator[Mistake]:
+    for number, entry in enumerate(config.kubernetes):
+        if entry.kubeconfig and not entry.kubeconfig.expanduser().is_file():
+            yield ("kubernetes", number, "kubeconfig"), "there is no such file"
+
+
 def _regions() -> set[str]:
     from botocore.session import Session  # takes a second, so only for configs with AWS accounts
 
@@ -175,7 +182,7 @@ def _jmx(config: Config) -> Iterator[Mistake]:
 def _defaults(config: Config, where: Where, defaults: Mapping[str, Any]) -> Iterator[Mistake]:
     """Defaults follow the rules of entries under `jmx`: an existing cluster, and valid values."""
     names = [cluster.name for cluster in config.kafka]
-    if not config.msk and "cluster" in defaults and defaults["cluster"] not in names:
+    if not (config.msk or config.kubernetes) and "cluster" in defaults and defaults["cluster"] not in names:
         yield (*where, "cluster"), f"no cluster under `kafka` has this name; clusters: {', '.join(names) or 'none'}"
     for key in ("role", "protocol"):
         allowed = JmxEndpoint.model_fields[key].annotation.__args__  # type: ignore[union-attr]

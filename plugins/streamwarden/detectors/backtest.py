@@ -134,9 +134,11 @@ def parse_settings(detector: Detector, texts: Iterable[str]) -> dict[str, Parame
 
 def backtest(
     engine: sa.Engine, config: Config, detector: Detector, start: datetime, end: datetime, *,
-    tried: tuple[Detector, Params] | None, progress: Progress,
+    tried: tuple[Detector, Params] | None, progress: Progress, statement_timeout: str = "0",
 ) -> Backtest:  # fmt: skip
     """Evaluates a detector for the hours of [start, end) that the warehouse has, as configured and as tried.
+
+    `statement_timeout`: of the evaluation of one hour, as PostgreSQL writes it, `60s`; `0`: none.
 
     A finding that was already firing before `start` opens a ticket in the first hour.
 
@@ -152,6 +154,7 @@ def backtest(
     options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     with engine.connect().execution_options(**options) as connection:
         connection.execute(_PLAN_ONCE)
+        connection.execute(sa.text("select set_config('statement_timeout', :it, true)"), {"it": statement_timeout})
         hours = _loaded_hours(connection, detector, start, end)
         complete = complete_hours(connection, start)
         for number, hour in enumerate(hours, start=1):
@@ -246,7 +249,7 @@ def _find_episodes(outcome: Outcome, gone_hours: list[datetime]) -> None:
 
 
 def _loaded_hours(connection: sa.Connection, detector: Detector, start: datetime, end: datetime) -> list[datetime]:
-    apps = [app for app in detector.apps if not APPS[app].shares] or list(detector.apps)
+    apps = [app for app in detector.apps if not APPS[app].only_adds] or list(detector.apps)
     loaded = list(connection.execute(_LOADED, {"apps": apps}).scalars())
     hours = [hour for hour in loaded if start <= hour < end]
     if not hours:

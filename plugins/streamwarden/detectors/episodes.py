@@ -125,9 +125,9 @@ def _complete_hours(
 def complete_hours(connection: sa.Connection, start: datetime) -> set[tuple[str, datetime]]:
     """Apps and hours (UTC) in which every source responded completely.
 
-    An app that only adds rows to tables of others, such as `msk`, may have nothing to read: then it is complete.
+    An app that only adds to what others gather, such as `msk`, may have nothing to read: then it is complete.
     """
-    adding = [app.name for app in APPS.values() if app.shares]
+    adding = [app.name for app in APPS.values() if app.only_adds]
     return {(app, hour) for app, hour in connection.execute(_COMPLETE, {"start": start, "adding": adding})}
 
 

@@ -85,7 +85,7 @@ def findings(
         StreamwardenError: PostgreSQL rejects the SQL, or a row is invalid; one line.
     """
     found: list[Finding] = []
-    servers = _msk_servers(connection, config, hour)
+    servers = _discovered_servers(connection, config, hour)
     down = _hosts_down(connection, hour)
     for one in evaluated_rows(connection, detector, hour, config, params, {}):
         if one.excepted:
@@ -218,12 +218,17 @@ def _matches(exception: DetectorException, resource: Resource) -> bool:
     return exception.matches(values)
 
 
-def _msk_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
-    """Bootstrap servers of discovered MSK clusters by name, as the last day has them."""
-    if not config.msk:
+def _discovered_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
+    """Bootstrap servers of discovered clusters of MSK and Strimzi by name, as the last day has them."""
+    if not (config.msk or config.kubernetes):
         return {}
     query = sa.text("""
-        select distinct on (cluster) cluster, bootstrap_servers from inventory.msk_cluster_hourly
+        select distinct on (cluster) cluster, bootstrap_servers
+        from (
+          select hour, cluster, bootstrap_servers from inventory.msk_cluster_hourly
+          union all
+          select hour, cluster, bootstrap_servers from inventory.strimzi_resource_hourly
+        ) as discovered
         where hour > :hour - interval '24 hours' and hour <= :hour and bootstrap_servers is not null
         order by cluster, hour desc""")
     return {row.cluster: row.bootstrap_servers for row in connection.execute(query, {"hour": hour})}
@@ -258,7 +263,7 @@ def _context(
 
 def sync_config(connection: sa.Connection, config: Config) -> None:
     """Writes the config's `owners` and `latency_targets` to the tables that SQL reads."""
-    owners = [(n, one.key_pattern, one.owner) for n, one in enumerate(config.owners)]
+    owners = [(n, one.key_pattern, one.owner) for n, one in enumerate(config.owners) if one.key_pattern]
     targets = [(n, one.key_pattern, one.seconds) for n, one in enumerate(config.latency_targets)]
     _sync(connection, "detect.owner", "owner", owners)
     _sync(connection, "detect.latency_target", "seconds", targets)
@@ -302,9 +307,9 @@ def _sync(connection: sa.Connection, table: str, column: str, wanted: Sequence[t
 def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime, config: Config) -> dict[str, str]:
     """The apps of a detector that have not loaded the hour, each with a message.
 
-    An app that only adds rows to tables of others is needed only if the config has something for it.
+    An app that only adds to what others gather is needed only if the config has something for it.
     """
-    apps = [app for app in detector.apps if not (APPS[app].shares and APPS[app].not_configured(config))]
+    apps = [app for app in detector.apps if not (APPS[app].only_adds and APPS[app].not_configured(config))]
     loads = connection.execute(
         sa.text("select app, status, error from detect.load where hour = :hour and app = any(:apps)"),
         {"hour": hour, "apps": apps},

@@ -119,7 +119,7 @@ verdicts:
     message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, above its limit of {{{{ limit }}}}."
     impact: "WHAT HAPPENS TO WHOM IF NOTHING IS DONE."
     actions: ["RESTORE SERVICE.", "FIX THE CAUSE.", "PREVENT IT."]
-    commands: ["A COMMAND, with --bootstrap-server {{{{ bootstrap_servers }}}} where it needs one"]
+    commands: ["echo A COMMAND, with --bootstrap-server {{{{ bootstrap_servers }}}} where it needs one"]
   within_limit:
     status: ok
     message: "{{{{ name }}}}: THE METRIC is {{{{ {metric} }}}}, within its limit of {{{{ limit }}}}."
@@ -178,7 +178,8 @@ def _cases(kind: str, table: str, columns: list[Column], metric: str) -> str:
 
     def case(name: str, given: Sequence[str], expect: Sequence[str]) -> str:
         rows = "".join(f"      - {one}\n" for one in given)
-        return f"- name: {name}\n  given:\n    {table}:\n{rows}  expect:\n{''.join(expect)}"
+        # The case has a limit of its own, so that another default changes no case.
+        return f"- name: {name}\n  params: {{limit: 100}}\n  given:\n    {table}:\n{rows}  expect:\n{''.join(expect)}"
 
     several = (
         [case("THE WORST OF SEVERAL ROWS", [row(here, "100"), row(here | {extra[0]: '"2"'}, "101")],

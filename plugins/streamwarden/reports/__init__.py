@@ -1,8 +1,9 @@
-"""The daily and the weekly report."""
+"""The daily, the weekly, and the monthly report."""
 
 from streamwarden.reports.daily import owners_of, render_daily
 from streamwarden.reports.mail import mail_owner, mail_report
-from streamwarden.reports.rendering import Report, write_report
+from streamwarden.reports.monthly import month_of, monthly_owners, render_monthly
+from streamwarden.reports.rendering import Report, write_pdf, write_report
 from streamwarden.reports.weekly import monday_of, render_weekly
 
 __all__ = [
@@ -10,8 +11,12 @@ __all__ = [
     "mail_owner",
     "mail_report",
     "monday_of",
+    "month_of",
+    "monthly_owners",
     "owners_of",
     "render_daily",
+    "render_monthly",
     "render_weekly",
+    "write_pdf",
     "write_report",
 ]

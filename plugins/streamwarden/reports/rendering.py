@@ -17,6 +17,16 @@ from streamwarden.charts.draw import Drawing, Format, in_the_dark
 from streamwarden.rendering.templates import folder_templates
 from streamwarden.tickets.render import finding_url
 
+NO_PDF = (
+    "--pdf: WeasyPrint or Pango is not installed. Run `pip install 'streamwarden[pdf]'` and"
+    " `apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0`."
+)
+PAPER_STYLE = """
+@page { size: A4; margin: 15mm }
+body { padding: 0; background: none }
+main { max-width: none }
+tr, img { break-inside: avoid }
+"""
 TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 
 
@@ -63,7 +73,7 @@ def require_begun(begin: date, now: datetime) -> None:
 
 
 def render(form: str, name: str, config: Config, context: dict[str, Any], **parts: Any) -> Report:
-    """Renders a report (`daily`, `weekly`) from its HTML and text templates.
+    """Renders a report (`daily`, `weekly`, `monthly`) from its HTML and text templates.
 
     Args:
         context: values for the templates, including `subject`; URLs are added.
@@ -106,18 +116,45 @@ def write_report(report: Report, config: Config) -> Path:
     Raises:
         StreamwardenError: the folder is not writable.
     """
+    return _write(config, f"{report.name}.html", embedded(report).encode())
+
+
+def write_pdf(report: Report, config: Config) -> Path:
+    """Writes the report as a PDF next to its HTML file; returns its path. Nothing is loaded from the network.
+
+    Raises:
+        StreamwardenError: WeasyPrint or its libraries are not installed, or the folder is not writable.
+    """
+    try:
+        import weasyprint
+        from weasyprint.urls import URLFetcher
+    except (ImportError, OSError):
+        raise StreamwardenError(NO_PDF) from None
+    html = re.sub(r"<source [^>]*>", "", embedded(report))  # paper is light
+    pdf = weasyprint.HTML(string=html, url_fetcher=URLFetcher(allowed_protocols=("data",))).write_pdf(
+        stylesheets=[weasyprint.CSS(string=PAPER_STYLE)]
+    )
+    return _write(config, f"{report.name}.pdf", pdf)
+
+
+def embedded(report: Report) -> str:
+    """The HTML of the report with its images in it."""
     html = report.html
     for cid, png in report.images.items():
         html = html.replace(f'src="cid:{cid}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"')
     for cid, svg in report.dark_images.items():
         html = html.replace(f"cid:{cid}-dark", f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}")
+    return html
+
+
+def _write(config: Config, name: str, content: bytes) -> Path:
     folder = PROJECT_ROOT / config.reports.folder
-    file = folder / f"{report.name}.html"
+    file = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Atomic: readers never see a partial file.
-        unfinished = file.with_suffix(".part")
-        unfinished.write_text(html, encoding="utf-8")
+        unfinished = folder / f"{name}.part"
+        unfinished.write_bytes(content)
         unfinished.replace(file)
     except OSError as error:
         raise StreamwardenError(f"reports.folder {folder}: {error.strerror or error}.") from None

@@ -301,7 +301,7 @@ class _Run:
 
 
 def _plot(engine: sa.Engine, change: sa.RowMapping, ticket: sa.RowMapping) -> bytes | None:
-    from streamwarden.charts.draw import plot_finding  # imports matplotlib
+    from streamwarden.charts.draw import plot_finding  # imports altair
 
     try:
         return plot_finding(engine, ticket["detector"], change["hour"], ticket["identity"], "png")

@@ -7,7 +7,7 @@ including style sheets and unknown addresses.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -19,18 +19,23 @@ from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from fastapi import Depends, FastAPI, Form, HTTPException, Query, Request
+from fastapi import Path as PathParam
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from pydantic import StringConstraints
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
+from streamwarden.detectors.backtest_jobs import QueueError
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import forms, incidents, links, overview, pages, questions, resources, searching
+from streamwarden.ui import charts, forms, incidents, links, overview, pages, questions, resources, searching
+from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui.render import render
 
 log = logging.getLogger(__name__)
@@ -39,11 +44,16 @@ ASSETS = {
     "style.css": "text/css",
     "frame.js": "text/javascript",
     "search.js": "text/javascript",
+    "pending.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "vega/vega.min.js": "text/javascript",
+    "vega/vega-lite.min.js": "text/javascript",
+    "vega/vega-embed.min.js": "text/javascript",
     "icon.svg": "image/svg+xml",
     "icon-dark.svg": "image/svg+xml",
 }
 HEADERS = {
-    # Only our own scripts and style sheet; charts are embedded images.
+    # Only our own scripts and style sheet. Vega interprets the expressions of charts instead of compiling them.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; "
     "form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
@@ -58,11 +68,15 @@ Words = Annotated[str | None, Query(max_length=200)]
 Stored = Annotated[str | None, Query(max_length=500)]
 Field = Annotated[str, Form(max_length=64)]
 
+Owner = Annotated[str, StringConstraints(max_length=200)]
+Owners = Annotated[Sequence[Owner], Query(max_length=50)]
 State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledged", "muted"] | None, Query()]
 Searched = Annotated[str | None, Query(alias="q", max_length=200)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
+BacktestId = Annotated[int | None, Query(ge=1, lt=2**63)]
 Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
+FindingId = Annotated[str, PathParam(pattern="^[0-9a-f]{64}$")]
 
 
 app = FastAPI(
@@ -83,27 +97,28 @@ async def _guard_headers(request: Request, call_next: Callable[[Request], Awaita
 
 
 @app.get("/")
-def overview_page(request: Request, page: Page = 1) -> HTMLResponse:
-    """The overview."""
-    return _page(request, "overview.html", overview.overview(page))
+def overview_page(request: Request, user: GetUserDep, page: Page = 1, owner: Owners = ()) -> HTMLResponse:
+    """The overview, of all owners or of some."""
+    return _page(request, "overview.html", overview.overview(page, [one for one in owner if one], user))
 
 
 @app.get("/findings")
 def findings(
     request: Request,
+    user: GetUserDep,
     severity: Words = None,
     detector: Words = None,
     kind: Words = None,
     cluster: Words = None,
-    owner: Words = None,
+    owner: Owners = (),
     application: Words = None,
     state: State = None,
     words: Searched = None,
     after: Fingerprint = None,
 ) -> HTMLResponse:
     """Findings, filtered, a page of them."""
-    filters = {"severity": severity, "detector": detector, "kind": kind, "cluster": cluster, "owner": owner}
-    values = pages.findings(words, after, **filters, application=application, state=state)
+    filters = {"severity": severity, "detector": detector, "kind": kind, "cluster": cluster}
+    values = pages.findings(words, after, owner, user, **filters, application=application, state=state)
     return _page(request, "findings.html", values)
 
 
@@ -127,6 +142,15 @@ def finding(
     values = pages.finding(fingerprint, hour)
     shown = {"form": forms.form_for(request, user), "stored": forms.stored_verb(stored, fingerprint, user)}
     return _page(request, "finding.html", values | shown)
+
+
+@app.get("/findings/{fingerprint}/chart.{form}")
+def finding_chart(
+    fingerprint: FindingId, form: charts.Form, theme: charts.Theme = "light", hour: HourQuery = None
+) -> Response:
+    """The chart of a finding: its Vega-Lite specification, or its picture."""
+    content = charts.finding_chart(fingerprint, pages.hour_of(hour), form, theme)
+    return Response(content, media_type=charts.MEDIA_TYPES[form])
 
 
 @app.get("/incidents/{fingerprint}")
@@ -171,16 +195,31 @@ def coverage(request: Request, hour: HourQuery = None) -> HTMLResponse:
 @app.get("/detectors")
 def detectors(request: Request) -> HTMLResponse:
     """All detectors."""
-    return _page(request, "detectors.html", pages.detectors())
+    return _page(request, "detectors.html", detector_pages.detectors())
 
 
 @app.get("/detectors/{detector}")
-def detector(request: Request, detector: str) -> HTMLResponse:
+def detector(request: Request, user: GetUserDep, detector: str, backtest: BacktestId = None) -> HTMLResponse:
     """One detector."""
-    return _page(request, "detector.html", pages.detector(detector))
+    values = detector_pages.detector(detector, backtest)
+    return _page(request, "detector.html", values | {"form": forms.form_for(request, user)})
 
 
-@app.get("/static/{name}")
+@app.post("/detectors/{detector}/backtests", dependencies=[Depends(forms.require_editor)])
+async def try_parameters(request: Request, user: GetUserDep, detector: str) -> RedirectResponse:
+    """Queues a backtest with the parameters of the form, then shows the detector's page."""
+    fields = {name: value for name, value in (await request.form(max_fields=100)).items() if isinstance(value, str)}
+    forms.require_own(fields.pop("token", ""), user)
+    try:
+        queued = await run_in_threadpool(detector_pages.submit_backtest, detector, fields, user.get_name())
+    except (QueueError, links.UnknownError):
+        raise
+    except StreamwardenError as error:
+        raise ResponseError(str(error)) from None
+    return RedirectResponse(f"{_root(request)}/detectors/{detector}?backtest={queued}#backtest", status_code=303)
+
+
+@app.get("/static/{name:path}")
 def static(name: str) -> Response:
     """One of the static files: style sheet, script, or icon; 404 for any other name."""
     if name not in ASSETS:
@@ -223,6 +262,11 @@ def _unknown(request: Request, error: links.UnknownError) -> Response:
 @app.exception_handler(forms.ForgedError)
 def _forged(request: Request, error: forms.ForgedError) -> Response:
     return _problem(request, 403, "Nothing was changed", str(error))
+
+
+@app.exception_handler(QueueError)
+def _queue_full(request: Request, error: QueueError) -> Response:
+    return _problem(request, 429, "Nothing was changed", str(error))
 
 
 @app.exception_handler(ResponseError)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 
+import sqlalchemy as sa
+
 from streamwarden.base.hours import HOUR
+from streamwarden.charts.changes import change_text, changes_of
 from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render
-from streamwarden.ui.links import UnknownError
-from streamwarden.ui.pages import _fetch, _strip, _warehouse, response_data, unexplained
+from streamwarden.ui.chain import chain
+from streamwarden.ui.links import UnknownError, key_columns
+from streamwarden.ui.pages import CLOSE_LABELS, RESPONSE_LABELS, _fetch, _strip, _warehouse, response_data, unexplained
 
 MAX_WEIGHED, MIN_HOURS, MAX_HOURS = 60, 12, 72
+MAX_SIMILAR, MAX_SIMILAR_CHANGES = 5, 3
+CHANGED_BEFORE, CHANGED_AFTER = 2 * HOUR, 3 * HOUR
+"""Changes this long before and after the last firing hour may have resolved a finding."""
 
 
 def incident(fingerprint: str) -> Row:
@@ -45,6 +52,9 @@ def incident(fingerprint: str) -> Row:
             "members": [
                 row | {"strip": _strip(last, hours, known.get(row["fingerprint"], []))} for row in members
             ],
+            "chain": chain(members, inside),
+            "similar": _similar(connection, members[0]),
+            "close_labels": CLOSE_LABELS,
             "hours": hours,
             "last": last,
             "weighed": inside[:MAX_WEIGHED],
@@ -54,3 +64,35 @@ def incident(fingerprint: str) -> Row:
             "tickets": _fetch(connection, "finding_tickets", fingerprint=fingerprints[0])[:1],
             **response_data(connection, fingerprints, next(row["fingerprint"] for row in members if row["has_issue"])),
         }  # fmt: skip
+
+
+def _similar(connection: sa.Connection, root: Row) -> list[Row]:
+    """Closed incidents that resemble the one of a root finding, and `closed_by`: texts of what closed each."""
+    asked = {"fingerprint": root["fingerprint"], "reason": root["reason"], "most": MAX_SIMILAR}
+    return [
+        row | {"likeness": _likeness(row), "closed_by": _closed_by(connection, row)}
+        for row in _fetch(connection, "incident_similar", **asked)
+    ]
+
+
+def _likeness(row: Row) -> str:
+    if row["is_same_finding"]:
+        return "same resource"
+    same = [word for word, is_same in (("reason", row["is_same_reason"]), ("owner", row["is_same_owner"])) if is_same]
+    return f"same detector, {' and '.join(same)}" if same else "same detector"
+
+
+def _closed_by(connection: sa.Connection, row: Row) -> list[str]:
+    """How the ticket was closed, the last response, and changes of the resource around its last firing hour."""
+    texts = [CLOSE_LABELS.get(row["close_reason"], row["close_reason"] or "closed")]
+    if row["verb"]:
+        said = f": {row['words']}" if row["words"] else ""
+        texts.append(f"{RESPONSE_LABELS[row['verb']]} by {row['who']}{said}")
+    kind, _, rest = (row["resource"] or "").partition(":")
+    try:
+        columns = key_columns(kind, rest)
+    except UnknownError:  # the summary of an alert storm has no resource
+        return texts
+    start, finish = row["last_firing_hour"] - CHANGED_BEFORE, row["last_firing_hour"] + CHANGED_AFTER
+    known = _fetch(connection, f"hours/{kind}", start=start, finish=finish, **columns)
+    return texts + [change_text(change) for change in changes_of(known)[-MAX_SIMILAR_CHANGES:]]

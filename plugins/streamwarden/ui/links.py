@@ -21,6 +21,7 @@ KIND_LABELS = {
     "store": ("state store", "state stores"),
     "application": ("application", "applications"),
     "topic": ("topic", "topics"),
+    "connector": ("connector", "connectors"),
     "reading": ("group on a topic", "groups on topics"),
     "group": ("consumer group", "consumer groups"),
     "client": ("client", "clients"),

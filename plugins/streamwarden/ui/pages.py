@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import sqlalchemy as sa
@@ -20,7 +19,6 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR, parse_hour
 from streamwarden.base.warehouse import open_warehouse, read_only
 from streamwarden.detectors import Detector, Finding, load_detectors
-from streamwarden.detectors.evaluate import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.detectors.resources import owner_entry
 from streamwarden.rendering.readable import SEVERITIES, clean, counted, labels, readable, span
@@ -28,11 +26,15 @@ from streamwarden.store.queries import Row, ask
 from streamwarden.tickets import render, responses
 from streamwarden.tickets.evidence import missing_sources
 from streamwarden.tickets.responses import Response
+from streamwarden.ui.charts import chart_values
 from streamwarden.ui.links import KIND_LABELS, UnknownError
+from streamwarden.ui.mine import mine
+
+if TYPE_CHECKING:
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 
 STRIP_HOURS, HISTORY_HOURS, CLOSED_DAYS = 24, 24 * 14, 14
-MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES, MAX_FALSE_POSITIVES = 40, 60, 50, 20
-IDLE_EXCEPTION = timedelta(days=7)
+MAX_FINDINGS, MAX_LINES, MAX_EXAMPLES = 40, 60, 50
 STALE_AFTER = timedelta(hours=3)  # the hour, the time until its data is complete, and its run
 STATUS_LABELS = {
     "firing": "firing",
@@ -110,17 +112,23 @@ def words_of(text: str | None) -> list[str]:
     return clean(text or "").lower().split()[:10]
 
 
-def findings(words: str | None, after: str | None = None, **filters: str | None) -> Row:
+def findings(
+    words: str | None, after: str | None = None, owners: Sequence[str] = (), user: BaseUser | None = None,
+    **filters: str | None,
+) -> Row:  # fmt: skip
     """Open findings, filtered, and on the first page the tickets closed in the last 14 days.
 
     Args:
         after: fingerprint of the last finding of the previous page.
-        filters: values by the names in `FILTERS`; empty or None: all.
+        owners: only findings of these owners; empty: all.
+        user: the login, for the link Mine.
+        filters: values by the other names in `FILTERS`; empty or None: all.
     """
     text = clean(words or "")
-    with _warehouse() as (connection, _):
+    with _warehouse() as (connection, config):
         newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
-        asked = {name: filters.get(name) or None for name in FILTERS}
+        asked: Row = {name: filters.get(name) or None for name in FILTERS}
+        asked["owner"] = [owner for owner in owners if owner] or None
         found = _fetch(connection, "findings", **asked, words=words_of(text), after=after or None, most=MAX_FINDINGS)
         choices: dict[str, list[str]] = {"owner": [], "application": [], "cluster": []}
         for row in _fetch(connection, "finding_values"):
@@ -139,7 +147,8 @@ def findings(words: str | None, after: str | None = None, **filters: str | None)
             "detectors": load_detectors(),
             "findings": _with_strips(connection, found, newest),
             "is_first": is_first,
-            "filters": urlencode({name: value for name, value in (asked | {"q": text}).items() if value}),
+            "filters": urlencode({name: value for name, value in (asked | {"q": text}).items() if value}, doseq=True),
+            "mine": mine(config, user),
             "closed": _fetch(connection, "closed", newest=newest, days=CLOSED_DAYS, most=MAX_LINES) if is_first else [],
             "closed_days": CLOSED_DAYS,
             "close_labels": CLOSE_LABELS,
@@ -150,7 +159,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
     """One finding in an hour: message, actions, chart, metrics, history, tickets, and the SQL that evaluated it."""
     if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
         raise UnknownError("The address does not name a finding: a fingerprint has 64 hexadecimal digits.")
-    asked_hour = _hour(hour_text)
+    asked_hour = hour_of(hour_text)
     with _warehouse() as (connection, config):
         rows = _fetch(connection, "finding", fingerprint=fingerprint, hour=asked_hour)
         if not rows:
@@ -185,7 +194,7 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
             "status_labels": STATUS_LABELS,
             "detector": detector,
         }
-    return values | _plot(config, found, has_tables=bool(tables)) | _evaluation(detector, found)
+    return values | chart_values(config, found, has_tables=bool(tables)) | _evaluation(detector, found)
 
 
 def respond(fingerprint: str, response: Response) -> None:
@@ -217,7 +226,7 @@ def coverage(hour_text: str | None) -> Row:
     """Data coverage of an hour: requests to each source, responses, and missing data with reasons."""
     with _warehouse() as (connection, _):
         newest = _fetch(connection, "gathered_hours")[0]["hour"]
-        hour = _hour(hour_text) or newest
+        hour = hour_of(hour_text) or newest
         missing = _fetch(connection, "not_evaluated", most=MAX_LINES)
         base: Row = {"place": "coverage", "newest": newest, "hour": hour, "apps": APPS, "not_evaluated": missing}
         if hour is None:
@@ -226,40 +235,6 @@ def coverage(hour_text: str | None) -> Row:
         loads = {row["app"]: row for row in _fetch(connection, "loads", hour=hour)}
         sources = _sources(connection, hour)
         return base | {"sources": sources, "gaps": gaps, "loads": loads, "before": hour - HOUR, "after": hour + HOUR}
-
-
-def detectors() -> Row:
-    """All detectors by subject, with their status in the last 24 h."""
-    with _warehouse() as (connection, config):
-        newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
-        rows = _detector_rows(connection, config, newest)
-        return {"place": "detectors", "newest": newest, "subjects": groupby(rows, key=lambda row: row["subject"])}
-
-
-def detector(detector_id: str) -> Row:
-    """One detector: description, runbook, limitations, parameters, verdicts, SQL, and its open findings."""
-    known = load_detectors()
-    if detector_id not in known:
-        raise UnknownError("There is no such detector; the page Detectors lists all.")
-    this = known[detector_id]
-    with _warehouse() as (connection, config):
-        newest = _fetch(connection, "newest_hour")[0]["hour"] or datetime.now(UTC)
-        strips = [row for row in _detector_rows(connection, config, newest) if row["id"] == detector_id]
-        found = _fetch(connection, "findings", **NO_FILTER | {"detector": detector_id}, most=MAX_LINES)
-        false_positives = _fetch(connection, "false_positives", detector=detector_id, most=MAX_FALSE_POSITIVES)
-        known_exceptions = {row["rule"]: row for row in _fetch(connection, "exceptions", detector=detector_id)}
-    in_force = this.params_in_force(config)
-    return {
-        "place": "detectors",
-        "detector": this,
-        "status": strips[0],
-        "newest": newest,
-        "findings": found,
-        "in_force": in_force,
-        "false_positives": false_positives,
-        "exceptions": _exceptions(this, config, known_exceptions, newest),
-        "psql": psql_script(this, in_force, newest.replace(minute=0, second=0, microsecond=0)),
-    }
 
 
 def response_data(connection: sa.Connection, fingerprints: list[str], fingerprint: str) -> Row:
@@ -273,21 +248,8 @@ def response_data(connection: sa.Connection, fingerprints: list[str], fingerprin
     }
 
 
-def _exceptions(detector: Detector, config: Config, known: Mapping[str, Row], newest: datetime) -> list[Row]:
-    """The exceptions of a detector in the config, the number of resources each matches, and its problem if any."""
-    entries = []
-    for exception in exceptions_of(detector, config):
-        row = known.get(exception.rule)
-        idle = row is not None and newest - (row["matched_hour"] or row["first_hour"]) >= IDLE_EXCEPTION
-        if not exception.holds_in(newest):
-            problem = f"Expired on {exception.until}: its resources are evaluated like all others."
-        else:
-            problem = f"No match for {IDLE_EXCEPTION.days} days: remove it if it is no longer needed." if idle else ""
-        entries.append({"exception": exception, "resources": row["resources"] if row else None, "problem": problem})
-    return entries
-
-
-def _hour(text: str | None) -> datetime | None:
+def hour_of(text: str | None) -> datetime | None:
+    """The hour in an address; raises UnknownError if it is invalid."""
     try:
         return parse_hour(text) if text else None
     except StreamwardenError as error:
@@ -341,35 +303,6 @@ def _strip_label(cells: list[Cell]) -> str:
     periods = [(status, len(list(group))) for status, group in groupby(cells, key=lambda cell: cell.status)]
     text = ", then ".join(f"{STATUS_LABELS.get(status, status)} {count} h" for status, count in periods)
     return f"Last {len(cells)} hours, oldest first: {text}."
-
-
-def _detector_rows(connection: sa.Connection, config: Config, newest: datetime) -> list[Row]:
-    """All detectors with their status in the last 24 h, including disabled ones."""
-    by_detector: dict[str, list[Row]] = {}
-    for row in _fetch(connection, "detector_strips", newest=newest, hours=STRIP_HOURS):
-        by_detector.setdefault(row["detector"], []).append(_detector_hour(row))
-    enabled = load_detectors(config=config)
-    rows = []
-    for detector in load_detectors().values():
-        hours = by_detector.get(detector.id, [])
-        last = hours[-1] if hours else None
-        rows.append(
-            {"id": detector.id, "subject": detector.subject, "title": detector.title, "severity": detector.severity}
-            | {"maturity": detector.maturity, "enabled": detector.id in enabled, "last": last}
-            | {"strip": _strip(newest, STRIP_HOURS, hours)}
-        )
-    return sorted(rows, key=lambda row: row["subject"])
-
-
-def _detector_hour(row: Row) -> Row:
-    if row["status"] != "evaluated":
-        return row | {"text": f"{row['status']}: {row['message']}"}
-    status = "firing" if row["firing"] else "unknown" if row["unknown"] and not row["ok"] else "ok"
-    if not row["firing"] and not row["ok"] and not row["unknown"]:
-        status = "none"
-    counts = {"firing": row["firing"], "healthy": row["ok"], "not evaluated": row["unknown"]}
-    text = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "no resources"
-    return row | {"status": status, "text": text}
 
 
 def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
@@ -429,29 +362,6 @@ def _periods(history: list[Row], newest: datetime) -> list[Row]:
             | {"status": last["status"], "severity": last["severity"], "message": last["message"]}
         )
     return periods[::-1]
-
-
-def _plot(config: Config, found: Row, *, has_tables: bool) -> Row:
-    """The chart as a data URI, with an alternative text."""
-    from streamwarden.charts import draw as plots  # imports matplotlib
-
-    nothing: Row = {"plot": None, "plot_alt": "", "plot_why": "", "plot_error": None}
-    file = plots.FOLDER / f"{found['detector']}.sql"
-    try:
-        header = plots.load_plot(file)[0] if file.exists() else None
-        if header is None or (has_tables and header.kind == "table"):
-            return nothing  # the page has the table as HTML; the image is for mail
-        engine = open_warehouse(config)
-        drawing = plots.draw_finding(engine, found["detector"], found["hour"], found["identity"], "svg")
-    except StreamwardenError as error:
-        return nothing | {"plot_error": str(error)}
-    if drawing is None:
-        return nothing
-    light, dark = (
-        f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
-        for picture in (drawing.content, plots.in_the_dark(drawing.content))
-    )
-    return nothing | {"plot": light, "plot_dark": dark, "plot_alt": drawing.alt, "plot_why": header.why}
 
 
 def _evaluation(detector: Detector | None, found: Row) -> Row:

@@ -10,13 +10,14 @@ import sqlalchemy as sa
 
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
+from streamwarden.charts.changes import change_text, changes_of
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.finding import fingerprint_of
 from streamwarden.detectors.resources import Resource, resource_key
 from streamwarden.store.queries import Row
 from streamwarden.ui.links import KIND_LABELS, UnknownError, display_name, external_links, key_columns
 from streamwarden.ui.pages import CLOSE_LABELS, MAX_LINES, STALE_AFTER, STATUS_LABELS, _fetch, _warehouse
-from streamwarden.ui.timeline import RANGES, change_text, changes_of, timeline
+from streamwarden.ui.timeline import RANGES, timeline
 
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 MAX_NEIGHBORS = 8

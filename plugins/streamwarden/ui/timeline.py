@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from streamwarden.base.hours import HOUR
@@ -16,10 +16,8 @@ from streamwarden.store.queries import Row
 
 RANGES = {"24h": 24, "7d": 168, "35d": 840}
 """Ranges of the page, in hours."""
-SAME_START = timedelta(minutes=1)  # as public.is_same_start
 MAX_POINTS, CURVES, CURVE_HEIGHT = 168, 3, 40
 MAX_LANES, MAX_CHANGES, MAX_MESSAGE = 14, 200, 160
-STARTS = ("restarted", "launched")
 
 
 @dataclass(frozen=True)
@@ -109,35 +107,6 @@ def timeline(newest: datetime, hours: int, periods: Sequence[Row], titles: Mappi
         start, finish, lanes[:MAX_LANES], _curves(known), marks, _ticks(start, finish, place),
         max(len(lanes) - MAX_LANES, 0),
     )  # fmt: skip
-
-
-def changes_of(known: Sequence[Row]) -> list[Row]:
-    """Changes between successive known hours, oldest first: hour, what, was, and now (text)."""
-    last: dict[str, Any] = {}
-    changes: list[Row] = []
-    for row in known:
-        for what, now in (row["state"] or {}).items():
-            if now is None:
-                continue
-            was = last.get(what)
-            if was is not None and not _is_same(what, was, now):
-                changes.append({"hour": row["hour"], "what": what, "was": was, "now": now})
-            last[what] = now
-    return changes
-
-
-def change_text(row: Row) -> str:
-    """A change for people: `Size: 100 GiB → 200 GiB`, `Restarted at 2026-01-05 09:58 UTC`."""
-    if row["what"] in STARTS:
-        return f"{row['what'].capitalize()} at {moment(datetime.fromisoformat(row['now']))}"
-    label, was = readable(row["what"], row["was"])
-    return f"{label}: {was} → {readable(row['what'], row['now'])[1]}"
-
-
-def _is_same(what: str, was: Any, now: Any) -> bool:
-    if what in STARTS:
-        return abs(datetime.fromisoformat(was) - datetime.fromisoformat(now)) < SAME_START
-    return bool(was == now)
 
 
 def _rank(periods: Sequence[Row]) -> int:

@@ -17,6 +17,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.consumer_groups.inventory import (
     brokers,
+    connectors,
     groups_of,
     known_commits,
     known_ends,
@@ -37,8 +38,10 @@ from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
 from spark_apps.apps.consumer_groups.steps import group_steps
 from spark_apps.models.consumer_lag import QUIET_RECORDS, STANDSTILL_SECONDS, still_seconds
 from spark_apps.runtime.executors import address_for_tasks
+from spark_apps.runtime.small import kept
 from spark_apps.sources.kafka_client import clusters_of, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
+from spark_apps.sources.kafka_connect import KafkaConnect
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_offsets import KafkaOffsets
@@ -70,12 +73,14 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources["samza_checkpoints"] = read_clusters(spark, SamzaCheckpoints, clusters, **span)
     if registries := [cluster.name for cluster in watched if cluster.schema_registry]:
         sources["schema_registry"] = read_clusters(spark, SchemaRegistry, registries, hour=hour.isoformat())
+    if connects := [cluster.name for cluster in watched if cluster.connect]:
+        sources["kafka_connect"] = read_clusters(spark, KafkaConnect, connects, hour=hour.isoformat())
     sources["known_groups"] = known_groups(spark, hour)
     sources["known_ends"] = known_ends(spark, hour)
     sources["known_commits"] = known_commits(spark, hour)
     with_their_jobs = with_jobs(sources)
     sources["unlisted_groups"] = unlisted_groups(with_their_jobs, hour)
-    sources["positions"] = positions(with_their_jobs, hour)
+    sources["positions"] = kept(positions(with_their_jobs, hour))
     behind = sources["positions"].filter(
         "committed_offset < recent_offset or is_refuted and committed_offset < end_now"
         f" or committed_offset < log_end_offset and log_end_offset - recent_offset <= {QUIET_RECORDS}"
@@ -89,7 +94,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """Frames of all tables of the app, by table name."""
     sources = with_jobs(sources)
-    partitions, steps = consumer_partitions(sources, hour).persist(), group_steps(sources, hour).persist()
+    partitions, steps = kept(consumer_partitions(sources, hour)), kept(group_steps(sources, hour))
     return {
         "inventory.topic_hourly": topics(sources, config.jobs.changelog_patterns),
         "inventory.broker_hourly": brokers(sources),
@@ -97,6 +102,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         "inventory.consumer_group_hourly": groups_of(sources),
         "inventory.consumer_member_hourly": members(sources),
         **schemas(sources),
+        **connectors(sources),
         "metrics.partition_hourly": log_partitions(sources),
         "metrics.log_dir_hourly": log_dirs(sources),
         "metrics.replica_sample": replicas_of(sources),

@@ -14,6 +14,7 @@ from spark_apps.apps.consumer_groups.rows import GROUP, PARTITION, PLACE, is_rec
 from spark_apps.models.streams_topics import StreamsTopics
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.kafka_client import read_clusters
+from spark_apps.sources.kafka_connect import KafkaConnect
 from spark_apps.sources.schema_registry import SchemaRegistry
 
 REMEMBERED = timedelta(hours=24)
@@ -273,6 +274,24 @@ def schemas(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
         "inventory.registered_schema": versions.filter("schema_id is not null and definition is not null")
         .select("cluster", "schema_id", "schema_type", "definition", "schema_references")
         .distinct(),
+    }
+
+
+def connectors(sources: dict[str, DataFrame]) -> dict[str, DataFrame]:
+    """Rows of the tables of Kafka Connect by table name; empty without a Connect cluster in the config."""
+    found = sources.get("kafka_connect")
+    if found is None:
+        found = read_clusters(sources["kafka_topics"].sparkSession, KafkaConnect, [])
+    named = found.filter("connector is not null")
+    place, state = ["cluster", "connect_cluster", "connector"], ["state", "worker", "trace", "observed_at"]
+    tasks = named.filter("task_id is not null")
+    counted = tasks.groupBy(*place).agg(f.count("*").cast("int").alias("tasks"))
+    return {
+        "inventory.connector_hourly": named.filter("task_id is null")
+        .join(counted, place, "left")
+        .fillna(0, ["tasks"])
+        .select(*place, "url", "connector_type", "connector_class", "group_id", "tasks", *state),
+        "inventory.connector_task_hourly": tasks.select(*place, "task_id", *state),
     }
 
 

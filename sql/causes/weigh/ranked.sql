@@ -9,7 +9,8 @@ select
       is_strong desc, is_confirmed desc, parts in ('leader', 'member') and (expected_share = 1 or explained_share < least_share) asc,
       strength desc, parts = 'resource' asc, coincidence asc,
       array_position(
-        array['cluster', 'volume', 'instance', 'broker', 'store', 'application', 'process', 'topic', 'group'],
+        array['cluster', 'volume', 'instance', 'broker', 'store', 'application', 'process', 'connector', 'topic',
+          'group'],
         split_part(cause_resource, ':', 1)
       ) asc,
       cause_began asc, cause asc

@@ -12,6 +12,9 @@ reads:
   - metrics.consumer_partition_hourly
   - metrics.log_dir_hourly
   - metrics.volume_hourly
+  - metrics.volume_sample
+  - metrics.instance_network_sample
+  - inventory.pod_hourly
 params:
   look_back_hours: {default: 24, unit: h, why: "metrics of a broker from so long before its failure still help to explain it"}
   roll_minutes: {default: 60, unit: min, why: "a rolling restart reaches the next broker within an hour"}
@@ -25,6 +28,8 @@ params:
     default: 1
     unit: "%"
     why: "a volume without burst credits is so slow that the broker loses its session with the controller"
+  outage_minutes: {default: 15, unit: min, why: "a restart with log recovery takes some minutes; partitions miss a replica for longer"}
+  quiet_ratio: {default: 0.1, unit: ratio, why: "of its writes or network traffic before; logging and monitoring of the host continue"}
 key_metrics: [last_listed_at, replicas, missing_partitions, leaderless_partitions, groups]
 verdicts:
   instance_gone:
@@ -35,6 +40,9 @@ verdicts:
       - "{% if last_listed_at %}The cluster last listed the broker at {{ last_listed_at }}.{% endif %}"
       - "{% if not last_listed_at %}The cluster has not listed the broker within the last {{ look_back_hours }}.{% endif %}"
       - "{% if endpoint %}The JVM of the broker does not respond over JMX.{% endif %}"
+      - >-
+        {% if exit_reason %}The last run of its container in pod {{ pod }} ended with {{ exit_reason }} (exit code
+        {{ exit_code.value }}) at {{ exited_at }}.{% endif %}
       - "{% if missing_partitions %}{{ missing_partitions | counted('partition') }} {{ missing_partitions | plural('is', 'are') }} missing the replica on this broker.{% endif %}"
       - "{% if leaderless_partitions %}{{ leaderless_partitions | counted('partition') }} led by this broker {{ leaderless_partitions | plural('has', 'have') }} no leader.{% endif %}"
       - "{% if disk_used_ratio and disk_used_ratio >= full_ratio %}Log directory {{ log_dir }} was {{ disk_used_ratio }} full when last reported.{% endif %}"
@@ -48,6 +56,10 @@ verdicts:
     commands: &commands
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"
+      - "{% if pod %}kubectl -n {{ namespace }} describe pod {{ pod }}{% endif %}"
+      - "{% if pod %}kubectl -n {{ namespace }} logs {{ pod }} -c {{ container }} --previous --tail=50{% endif %}"
+      - >-
+        {% if pod and node_pool %}kubectl -n {{ namespace }} annotate pod {{ pod }} strimzi.io/manual-rolling-update=true{% endif %}
   disk_full:
     status: firing
     severity: critical
@@ -56,7 +68,14 @@ verdicts:
     impact: *impact
     actions:
       - "Enlarge the volume of {{ log_dir }} before you start the broker; do not delete segments by hand, their records would be lost."
-      - "Start the broker{% if host %} on host {{ host }}{% endif %}."
+      - &start_on_host "{% if not pod and host %}Start the broker on host {{ host }}.{% endif %}"
+      - &start "{% if not pod and not host %}Start the broker.{% endif %}"
+      - &find_why >-
+        {% if pod %}Find why pod {{ pod }} does not serve: its events, and the log of its previous
+        run.{% endif %}
+      - &let_strimzi >-
+        {% if pod and node_pool %}Let Strimzi restart the pod by its annotation; change limits and storage in
+        KafkaNodePool {{ node_pool }}, not in the pod.{% endif %}
       - "Shorten the retention of its largest topics, or add disk space."
     commands: *commands
   file_descriptors_exhausted:
@@ -77,10 +96,28 @@ verdicts:
     impact: *impact
     actions:
       - "{% if is_volume_empty %}Restore the I/O of {{ volume_id }} before you start the broker: enlarge the volume or change its type to gp3.{% endif %}"
-      - "Start the broker{% if host %} on host {{ host }}{% endif %}."
+      - *start_on_host
+      - *start
+      - *find_why
+      - *let_strimzi
       - "{% if is_heap_full %}Raise its heap first: the heap was full.{% endif %}"
       - "Check the last lines of server.log and the kernel log (OOM killer) for the cause."
     commands: *commands
+  was_down:
+    status: firing
+    severity: warning
+    message: "Broker {{ broker_id }} was down from {{ down_since }} to {{ started_at }} ({{ down_seconds }})."
+    details:
+      - "{% if last_listed_at %}The cluster listed the broker before, at {{ previously_listed_at }}, and lists it again.{% endif %}"
+      - "Its JVM started at {{ started_at }}; before, instance {{ instance_id }} wrote or sent nothing to speak of for {{ down_seconds }}."
+    impact: "In that time its partitions had fewer replicas or no leader; the broker then replicates what it missed."
+    actions:
+      - "Check the last lines of server.log before {{ down_since }} and the kernel log (OOM killer){% if host %} on host {{ host }}{% endif %} for the cause."
+      - "Return the leaders to the broker with a preferred leader election."
+    commands:
+      - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"
+      - "kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions"
+  restarted: {status: ok, message: "Broker {{ broker_id }} started at {{ started_at }}, and the cluster lists it."}
   rolling_restart:
     status: ok
     message: "Broker {{ broker_id }} is restarting: {{ restarted_peers | counted('peer') }} restarted within the last {{ roll_minutes }}."
@@ -95,6 +132,8 @@ causes:
   broker_down_loses_replicas: &down [instance_gone, disk_full, file_descriptors_exhausted, down]
   broker_loses_replicas: *down
   broker_down_leaves_partitions_offline: *down
+  outage_leaves_replicas_behind: [was_down]
+  outage_delays_consumers: [was_down]
 caused_by:
   instance_failure_stops_broker: *down
   limits_stop_broker: *down
@@ -108,6 +147,10 @@ description: |
   last values reported before the failure. If all replicas are in sync and a leader does not have our listener, the broker runs
   (see partitions_leaderless). The cluster itself returns the list, so a failure of our own network is not taken for a dead
   broker: if no broker responds, the result is unknown.
+
+  An outage between two runs: the hour before listed the broker, this hour lists it again, and its JVM started in between.
+  It was down for the minutes before this start in which its volumes took no writes, or its instance's network was idle
+  (below quiet_ratio of the hour before), from outage_minutes on. Such a finding fires for one hour.
 runbook: |
   ## Meaning
   The cluster's metadata no longer contain a broker that has replicas.
@@ -123,7 +166,8 @@ runbook: |
   3. If it is not to return: move its replicas with kafka-reassign-partitions.sh.
 limitations: |
   A broker that only we cannot reach is still listed and not down. Without a majority of controllers a dead broker stays
-  listed; controllers_missing covers that. An outage between two runs is not detected. Without JMX, a rolling restart at
+  listed; controllers_missing covers that. An outage between two runs is detected only
+  with the minutes of CloudWatch, and not for a broker without traffic. Without JMX, a rolling restart at
   the moment of both requests is reported as a failure. An instance counts as gone only if EC2 returned other instances of
   its account and region.
 */
@@ -135,8 +179,7 @@ with before as (
     max(hour) filter (where is_listed) as last_listed_hour,
     (array_agg(host order by hour desc) filter (where host is not null))[1] as host
   from inventory.broker_hourly
-  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-  and hour <= :hour
+  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer)) and hour <= :hour
   group by cluster, broker_id
 ),
 
@@ -149,25 +192,6 @@ cluster_list as (
   from inventory.broker_hourly
   where hour = :hour
   group by cluster
-),
-
--- The last reported values of the JVM, and whether it responds in this hour.
-jvm as (
-  select
-    cluster,
-    broker_id,
-    (array_agg(endpoint order by hour desc))[1] as endpoint,
-    bool_or(samples is not null) filter (where hour = :hour) as is_responding,
-    (array_agg(instance_id order by hour desc) filter (where instance_id is not null))[1] as instance_id,
-    (array_agg(open_file_descriptors order by hour desc) filter (where samples is not null))[1] as open_file_descriptors,
-    (array_agg(nullif(greatest(max_file_descriptors, 0), 0) order by hour desc) filter (where samples is not null))[1]
-      as max_file_descriptors,
-    (array_agg(heap_used_bytes order by hour desc) filter (where samples is not null))[1] as heap_used_bytes,
-    (array_agg(heap_max_bytes order by hour desc) filter (where samples is not null))[1] as heap_max_bytes
-  from metrics.broker_hourly
-  where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-  and hour <= :hour and broker_id is not null
-  group by cluster, broker_id
 ),
 
 restarted as (
@@ -203,10 +227,10 @@ broker as (
     j.heap_used_bytes / nullif(greatest(j.heap_max_bytes, 0), 0) as heap_used_ratio,
     r.unlisted = 1 and s.restarted_peers is not null as is_rolling
   from before as b
-  left join inventory.broker_hourly as n
-    on n.hour = :hour and b.cluster = n.cluster and b.broker_id = n.broker_id
+  left join inventory.broker_hourly as n on n.hour = :hour and b.cluster = n.cluster and b.broker_id = n.broker_id
   left join cluster_list as r on b.cluster = r.cluster
-  left join jvm as j on b.cluster = j.cluster and b.broker_id = j.broker_id
+  left join public.broker_jvms(:hour, cast(:look_back_hours as integer)) as j
+    on b.cluster = j.cluster and b.broker_id = j.broker_id
   left join restarted as s on b.cluster = s.cluster
 ),
 
@@ -226,34 +250,8 @@ disk as (
     1 - d.usable_bytes::double precision / nullif(d.total_bytes, 0) as disk_used_ratio
   from gone as g
   inner join metrics.log_dir_hourly as d on g.cluster = d.cluster and g.broker_id = d.broker_id
-  where d.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-  and d.hour <= :hour
+  where d.hour > :hour - make_interval(hours => cast(:look_back_hours as integer)) and d.hour <= :hour
   order by g.cluster asc, g.broker_id asc, d.hour desc, disk_used_ratio desc nulls last, d.log_dir asc
-),
-
-instance_now as (
-  select
-    g.cluster,
-    g.broker_id,
-    n.state as instance_state,
-    coalesce(n.state, '') <> 'running' as is_instance_gone
-  from gone as g
-  inner join (
-    select distinct
-      instance_id,
-      account,
-      region
-    from inventory.instance_hourly
-    where hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-    and hour <= :hour
-  ) as known on g.instance_id = known.instance_id
-  left join inventory.instance_hourly as n on n.hour = :hour and g.instance_id = n.instance_id
-  -- EC2 returns each account and region separately: without one of them an instance is not gone but unknown.
-  where exists (
-    select
-    from inventory.instance_hourly as i
-    where i.hour = :hour and known.account = i.account and known.region = i.region
-  )
 ),
 
 -- The volume with the lowest burst balance.
@@ -264,8 +262,7 @@ credits as (
     v.volume_id,
     v.burst_balance_last_percent as burst_balance_percent
   from gone as g
-  inner join inventory.volume_hourly as a
-    on g.instance_id = a.instance_id and g.last_listed_hour = a.hour
+  inner join inventory.volume_hourly as a on g.instance_id = a.instance_id and g.last_listed_hour = a.hour
   inner join metrics.volume_hourly as v
     on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
   where v.burst_balance_last_percent is not null
@@ -328,11 +325,13 @@ reading as (
 select
   case
     when not b.is_known then 'cluster_unreachable'
+    when b.is_listed and o.known_until - o.down_since >= make_interval(mins => cast(:outage_minutes as integer)) then 'was_down'
+    when b.is_listed and o.started_at is not null then 'restarted'
     when b.is_listed then 'listed'
     when b.is_retired then 'retired'
     when b.is_responding then 'responding'
     when s.no_listener_partitions > 0 and k.missing_partitions is null then 'no_listener'
-    when m.is_instance_gone then 'instance_gone'
+    when m.is_gone then 'instance_gone'
     when b.is_rolling then 'rolling_restart'
     when d.disk_used_ratio >= :full_ratio then 'disk_full'
     when b.files_used_ratio >= :files_ratio then 'file_descriptors_exhausted'
@@ -343,6 +342,10 @@ select
   b.host,
   b.endpoint,
   b.last_listed_at,
+  o.last_listed_at as previously_listed_at,
+  o.down_since,
+  o.started_at,
+  extract(epoch from o.started_at - o.down_since) as down_seconds,
   b.replicas,
   coalesce(k.missing_partitions, case when b.replicas is not null then 0 end) as missing_partitions,
   s.leaderless_partitions,
@@ -350,8 +353,8 @@ select
   s.led_partitions,
   r.groups,
   b.instance_id,
-  m.instance_state,
-  m.is_instance_gone,
+  m.state as instance_state,
+  m.is_gone as is_instance_gone,
   d.log_dir,
   d.disk_used_ratio,
   d.usable_bytes,
@@ -366,11 +369,21 @@ select
   c.burst_balance_percent,
   c.burst_balance_percent <= :empty_percent as is_volume_empty,
   b.restarted_peers,
-  s.affected
+  s.affected,
+  pd.pod_namespace as namespace,
+  pd.pod,
+  pd.pod_container as container,
+  pd.pod_node_pool as node_pool,
+  pd.pod_exit_reason as exit_reason,
+  pd.pod_exit_code as exit_code,
+  pd.pod_exited_at as exited_at
 from broker as b
-left join instance_now as m on b.cluster = m.cluster and b.broker_id = m.broker_id
+left join gone as g on b.cluster = g.cluster and b.broker_id = g.broker_id
+left join inventory.pods(:hour) as pd on b.cluster = pd.cluster and b.broker_id = pd.pod_broker_id
+left join public.instances_gone(:hour, cast(:look_back_hours as integer)) as m on g.instance_id = m.instance_id
 left join disk as d on b.cluster = d.cluster and b.broker_id = d.broker_id
 left join credits as c on b.cluster = c.cluster and b.broker_id = c.broker_id
 left join missing as k on b.cluster = k.cluster and b.broker_id::text = k.broker_id
 left join stopped as s on b.cluster = s.cluster and b.broker_id = s.broker_id
 left join reading as r on b.cluster = r.cluster and b.broker_id = r.broker_id
+left join public.broker_outages(:hour, :quiet_ratio) as o on b.cluster = o.cluster and b.broker_id = o.broker_id

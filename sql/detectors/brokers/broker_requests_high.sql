@@ -294,41 +294,6 @@ topic as (
   ) as t
   where t.place <= 3
   group by t.cluster, t.endpoint
-),
-
--- Applications by the requests that full batches would save.
-producer as (
-  select
-    cluster,
-    jsonb_agg(
-      jsonb_build_object(
-        'app', app,
-        'batch_bytes', batch_bytes,
-        'queue_ms', queue_ms,
-        'requests_per_second', requests_per_second,
-        'compression_ratio', compression_ratio
-      ) order by place
-    ) as producers
-  from (
-    select
-      c.cluster,
-      c.app,
-      sum(c.batch_mean_bytes * c.requests) / sum(c.requests) as batch_bytes,
-      sum(c.queue_mean_ms * c.requests) / sum(c.requests) as queue_ms,
-      sum(c.requests / c.covered_seconds) as requests_per_second,
-      sum(c.compression_ratio * c.requests) / sum(c.requests) as compression_ratio,
-      row_number() over (
-        partition by c.cluster
-        order by sum(c.requests / c.covered_seconds * (:batch_bytes - c.batch_mean_bytes)) desc, c.app asc
-      ) as place
-    from metrics.client_hourly as c
-    where c.hour = :hour and c.kind = 'producer'
-    and c.batch_mean_bytes < :batch_bytes and c.requests > 0
-    and c.cluster in (select v.cluster from verdict as v where v.reason = 'high')
-    group by c.cluster, c.app
-  ) as one
-  where place <= 3
-  group by cluster
 )
 
 select
@@ -353,7 +318,6 @@ select
   v.down_brokers,
   greatest(ceil(v.cluster_requests / v.knee) - v.brokers, 1)::integer as more_brokers,
   t.topics,
-  case when v.reason = 'high' then p.producers end as producers
+  case when v.reason = 'high' then public.small_batch_producers(:hour, v.cluster, :batch_bytes) end as producers
 from verdict as v
 left join topic as t using (cluster, endpoint)
-left join producer as p using (cluster)

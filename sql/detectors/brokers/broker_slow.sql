@@ -123,58 +123,7 @@ limitations: |
   log_flush_slow and its absolute limits. By default Kafka leaves flushing to the operating system; brokers with few
   flushes are not evaluated.
 */
-with traffic as (
-  select
-    *,
-    bytes_in_per_second + coalesce(replication_bytes_in_per_second, 0) as written_bytes_per_second,
-    log_flushes_per_second * covered_seconds as flushes
-  from metrics.broker_hourly
-  where hour between :hour - interval '672 hours' and :hour
-),
-
-flushed as (
-  select
-    *,
-    log_flush_mean_ms * log_flushes_per_second / nullif(written_bytes_per_second, 0) as flush_ms_per_byte
-  from traffic
-),
-
-history as materialized (
-  select
-    cluster,
-    endpoint,
-    array_agg(hour) as hours,
-    array_agg(log_flush_p95_ms) as log_flush_p95_ms,
-    array_agg(produce_p99_ms) as produce_p99_ms,
-    array_agg(fetch_follower_p99_ms) as fetch_follower_p99_ms,
-    array_agg(cpu_ratio) as cpu_ratio,
-    array_agg(written_bytes_per_second) as written_bytes_per_second,
-    array_agg(bytes_out_per_second) as bytes_out_per_second,
-    percentile_cont(0.9) within group (order by log_flush_p999_ms)
-      filter (where hour >= :hour - interval '14 days') as log_flush_p999_ms,
-    percentile_cont(0.9) within group (order by flush_ms_per_byte)
-      filter (
-        where hour >= :hour - interval '14 days'
-        and written_bytes_per_second >= :floor_bytes_per_second
-      ) as flush_ms_per_byte
-  from flushed
-  where hour < :hour
-  group by cluster, endpoint
-),
-
-last_day as (
-  select
-    cluster,
-    endpoint,
-    max(log_flush_p95_ms) filter (where hour = :hour - interval '1 hour') as last_log_flush_p95_ms,
-    percentile_cont(0.5) within group (order by log_flush_p999_ms) as log_flush_p999_ms,
-    percentile_cont(0.5) within group (order by flush_ms_per_byte) as flush_ms_per_byte
-  from flushed
-  where hour > :hour - interval '24 hours'
-  group by cluster, endpoint
-),
-
-sampled as (
+with sampled as (
   select
     cluster,
     endpoint,
@@ -187,6 +136,8 @@ sampled as (
 broker as materialized (
   select
     w.*,
+    t.written_bytes_per_second,
+    t.flushes,
     s.log_flush_p95_ms_min,
     h.hours,
     h.produce_p99_ms as past_produce_p99_ms,
@@ -196,19 +147,24 @@ broker as materialized (
     h.bytes_out_per_second as past_sent,
     h.log_flush_p999_ms as history_log_flush_p999_ms,
     h.flush_ms_per_byte as history_flush_ms_per_byte,
+    h.day_log_flush_p999_ms,
+    h.day_flush_ms_per_byte,
     u.median as baseline_ms,
     u.mad as baseline_mad_ms,
     u.known_hours,
     u.kind as baseline_kind,
     s.log_flush_p95_ms_min / nullif(u.median, 0) as slower_ratio,
-    l.last_log_flush_p95_ms / nullif(last.median, 0) as last_slower_ratio,
-    l.log_flush_p999_ms as day_log_flush_p999_ms,
-    l.flush_ms_per_byte as day_flush_ms_per_byte,
-    w.written_bytes_per_second < :floor_bytes_per_second or w.flushes < :min_flushes as is_low_traffic
-  from flushed as w
-  left join sampled as s on w.cluster = s.cluster and w.endpoint = s.endpoint
-  left join history as h on w.cluster = h.cluster and w.endpoint = h.endpoint
-  left join last_day as l on w.cluster = l.cluster and w.endpoint = l.endpoint
+    h.last_log_flush_p95_ms / nullif(last.median, 0) as last_slower_ratio,
+    w.log_flush_mean_ms * w.log_flushes_per_second / nullif(t.written_bytes_per_second, 0) as flush_ms_per_byte,
+    t.written_bytes_per_second < :floor_bytes_per_second or t.flushes < :min_flushes as is_low_traffic
+  from metrics.broker_hourly as w
+  cross join lateral (
+    select
+      w.bytes_in_per_second + coalesce(w.replication_bytes_in_per_second, 0) as written_bytes_per_second,
+      w.log_flushes_per_second * w.covered_seconds as flushes
+  ) as t
+  inner join public.broker_history(:hour, :floor_bytes_per_second) as h using (cluster, endpoint)
+  left join sampled as s using (cluster, endpoint)
   cross join lateral public.topic_baseline(w.hour, h.hours, h.log_flush_p95_ms, cast(:least_history as integer)) as u
   -- The hour before has a baseline of its own: a nightly backup is normal for its hour.
   cross join lateral public.topic_baseline(
@@ -282,24 +238,6 @@ alone as (
     has_slowed and is_alone as has_slowed_alone,
     has_slow_tail and not all_slower as has_slow_tail_alone
   from evaluated
-),
-
--- For each instance its most throttled volume, and the reads of all its volumes.
-volume as (
-  select distinct on (a.instance_id)
-    a.instance_id,
-    v.volume_id,
-    v.minutes_throttled,
-    v.queue_length_mean,
-    v.burst_balance_min_percent,
-    sum(v.read_bytes) over (partition by a.instance_id) / 3600 as read_bytes_per_second,
-    sum(v.read_baseline_bytes_per_second) over (partition by a.instance_id) as baseline_read_bytes_per_second
-  from inventory.volume_hourly as a
-  inner join metrics.volume_hourly as v
-    on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
-  where a.hour = :hour
-  order by
-    a.instance_id asc, v.minutes_throttled desc nulls last, v.queue_length_mean desc nulls last, v.volume_id asc
 )
 
 select
@@ -350,7 +288,7 @@ select
   j.process_started_at
 from alone as j
 left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
-left join volume as v on j.instance_id = v.instance_id
+left join public.instance_volumes(:hour) as v on j.instance_id = v.instance_id
 -- What else deviates by a quarter from its baseline, or a disk that is busy most of the time.
 cross join lateral (
   select jsonb_agg(part.entry order by part.place) as moved
@@ -376,26 +314,21 @@ cross join lateral (
           'what', 'page cache', 'read_bytes_per_second', v.read_bytes_per_second,
           'baseline_bytes_per_second', v.baseline_read_bytes_per_second
         )
-    end,
-    case when j.cpu_ratio > 1.25 * j.baseline_cpu_ratio then
-      jsonb_build_object('what', 'CPU', 'now_ratio', j.cpu_ratio, 'baseline_ratio', j.baseline_cpu_ratio)
-    end,
-    case when j.written_bytes_per_second > 1.25 * j.baseline_written then
-      jsonb_build_object(
-        'what', 'written', 'now_bytes_per_second', j.written_bytes_per_second,
-        'baseline_bytes_per_second', j.baseline_written
-      )
-    end,
-    case when j.bytes_out_per_second > 1.25 * j.baseline_sent then
-      jsonb_build_object(
-        'what', 'sent', 'now_bytes_per_second', j.bytes_out_per_second, 'baseline_bytes_per_second', j.baseline_sent
-      )
-    end,
-    case when j.fetch_follower_p99_ms > 2 * j.baseline_fetch_follower_p99_ms then
-      jsonb_build_object(
-        'what', 'followers', 'now_ms', j.fetch_follower_p99_ms, 'baseline_ms', j.baseline_fetch_follower_p99_ms
-      )
     end
-  ]) with ordinality as part (entry, place)
+  ] || array(
+    select
+      case
+        when d.now > d.ratio * d.baseline
+          then jsonb_build_object('what', d.what, 'now_' || d.unit, d.now, 'baseline_' || d.unit, d.baseline)
+      end
+    from (
+      values
+      (1, 'CPU', 'ratio', j.cpu_ratio, j.baseline_cpu_ratio, 1.25),
+      (2, 'written', 'bytes_per_second', j.written_bytes_per_second, j.baseline_written, 1.25),
+      (3, 'sent', 'bytes_per_second', j.bytes_out_per_second, j.baseline_sent, 1.25),
+      (4, 'followers', 'ms', j.fetch_follower_p99_ms, j.baseline_fetch_follower_p99_ms, 2)
+    ) as d (place, what, unit, now, baseline, ratio)
+    order by d.place
+  )) with ordinality as part (entry, place)
   where part.entry is not null
 ) as m

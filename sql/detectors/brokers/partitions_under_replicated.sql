@@ -70,6 +70,7 @@ verdicts:
   not_reported: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not report UnderReplicatedPartitions."}
 caused_by:
   broker_down_loses_replicas: [missing, read_only]
+  outage_leaves_replicas_behind: [missing, read_only]
   disk_slows_broker: [missing, read_only]
   cpu_slows_broker: [missing, read_only]
   broker_slows_flushes: [missing, read_only]

@@ -311,110 +311,16 @@ classified as (
   from timed
 ),
 
-ranked as (
-  select
-    *,
+worst as (
+  select distinct on (cluster, group_id) *
+  from classified
+  order by
+    cluster asc, group_id asc,
     array_position(
       array['lost', 'at_risk', 'near_retention', 'topic_recreated', 'log_unknown', 'settings_unknown', 'short_history', 'safe'],
       reason
-    ) as place_rank
-  from classified
-),
-
-worst as (
-  select distinct on (cluster, group_id) *
-  from ranked
-  order by
-    cluster asc, group_id asc, place_rank asc, left_seconds asc nulls last, lag_seconds desc nulls last, topic asc,
+    ) asc, left_seconds asc nulls last, lag_seconds desc nulls last, topic asc,
     partition asc
-),
-
--- The brokers with replicas of the topic that needs a longer retention.
-holder as (
-  select
-    w.cluster,
-    w.group_id,
-    r.broker_id,
-    max(cast(r.partition_bytes ->> cast(w.partition as text) as bigint)) as log_bytes,
-    sum(r.size_bytes) as size_bytes,
-    sum(d.usable_bytes) as free_bytes
-  from worst as w
-  inner join metrics.replica_sample as r
-    on r.hour = :hour and w.cluster = r.cluster and w.topic = r.topic and not r.is_future
-  left join metrics.log_dir_hourly as d
-    on r.hour = d.hour and r.cluster = d.cluster and r.broker_id = d.broker_id and r.log_dir = d.log_dir
-  where w.reason in ('lost', 'at_risk', 'near_retention')
-  group by w.cluster, w.group_id, r.broker_id
-),
-
-held as (
-  select
-    cluster,
-    group_id,
-    max(log_bytes) as log_bytes,
-    sum(size_bytes) as size_bytes
-  from holder
-  group by cluster, group_id
-),
-
--- Deletion by size leaves a log of at least retention.bytes, so a smaller log is limited by time.
-needed as (
-  select
-    w.*,
-    h.size_bytes,
-    h.log_bytes,
-    (w.retention_bytes is not null and (w.retention_seconds is null or h.log_bytes >= w.retention_bytes)) is true as is_by_size,
-    case
-      when w.retention_seconds is null or coalesce(h.log_bytes, w.retention_bytes) + a.added_bytes > w.retention_bytes
-        then nullif(a.added_bytes, 0)
-    end as added_bytes
-  from worst as w
-  left join held as h using (cluster, group_id)
-  cross join lateral (
-    select
-      coalesce(h.log_bytes, w.retention_bytes) / nullif(cast(w.log_end_offset - w.log_start_offset as double precision), 0)
-      * w.arriving_per_second * :add_hours * 3600 as added_bytes
-  ) as a
-  where w.reason in ('lost', 'at_risk', 'near_retention')
-),
-
-advised as (
-  select
-    n.cluster,
-    n.group_id,
-    n.size_bytes,
-    n.log_bytes,
-    n.is_by_size,
-    cast(s.longer_bytes as bigint) as retention_bytes,
-    case
-      when s.longer_bytes is null or (n.lag_seconds + :add_hours * 3600 <= n.retention_seconds) is not true
-        then n.retention_ms + :add_hours * 3600000
-    end as retention_ms,
-    i.replication_factor * case
-      when s.longer_bytes is not null then n.added_bytes * i.partitions
-      else j.bytes_in / nullif(j.covered_seconds, 0) * :add_hours * 3600
-    end as extra_bytes
-  from needed as n
-  cross join lateral (select n.retention_bytes + n.added_bytes as longer_bytes) as s
-  left join metrics.topic_hourly as j on j.hour = :hour and n.cluster = j.cluster and n.topic = j.topic
-  left join inventory.topic_hourly as i on i.hour = :hour and n.cluster = i.cluster and n.topic = i.topic
-),
-
-spread as (
-  select
-    h.cluster,
-    h.group_id,
-    jsonb_agg(
-      jsonb_build_object(
-        'broker_id', h.broker_id, 'extra_bytes', cast(a.extra_bytes * h.size_bytes / a.size_bytes as bigint),
-        'free_bytes', h.free_bytes
-      )
-      order by h.size_bytes desc, h.broker_id asc
-    ) as brokers
-  from holder as h
-  inner join advised as a using (cluster, group_id)
-  where a.extra_bytes is not null and a.size_bytes > 0
-  group by h.cluster, h.group_id
 ),
 
 summary as (
@@ -426,13 +332,8 @@ summary as (
     string_agg(distinct topic, ', ') filter (where reason = 'lost') as lost_topics,
     jsonb_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition)
       filter (where reason in ('lost', 'at_risk', 'near_retention', 'topic_recreated')) as affected
-  from ranked
+  from classified
   group by cluster, group_id
-),
-
-memberless_group as materialized (
-  select *
-  from public.commits_without_members(:hour)
 ),
 
 -- Groups without members that have been inactive for dead_days.
@@ -456,7 +357,7 @@ select
     when w.reason is null then 'no_lag'
     when
       w.reason = 'lost' and not w.is_unreported
-      and (w.retention_seconds is null or age.lost_seconds < w.retention_seconds)
+      and (w.retention_seconds is null or written.age_seconds < w.retention_seconds)
       and (w.retention_bytes is null or nullif(d.log_bytes, 0) < w.retention_bytes)
       then 'records_deleted'
     else w.reason
@@ -481,43 +382,25 @@ select
   d.retention_ms as advised_retention_ms,
   d.retention_bytes as advised_retention_bytes,
   d.extra_bytes,
-  b.brokers as extra_by_broker,
-  written.lost_from,
-  written.lost_until,
-  age.lost_seconds as lost_age_seconds,
+  d.brokers as extra_by_broker,
+  written.written_from as lost_from,
+  written.written_until as lost_until,
+  written.age_seconds as lost_age_seconds,
   s.unknown_places,
   h.group_id as successor,
   s.affected
 from metrics.consumer_group_hourly as g
 left join inactive_group as l on g.cluster = l.cluster and g.group_id = l.group_id
-left join memberless_group as a
-  on g.cluster = a.cluster and g.group_id = a.group_id
+left join public.commits_without_members(:hour) as a on g.cluster = a.cluster and g.group_id = a.group_id
 left join public.groups_renamed(:hour, cast(:dead_days as integer) * 2) as h
   on g.cluster = h.cluster and g.group_id = h.former_group
 left join worst as w on g.cluster = w.cluster and g.group_id = w.group_id
 left join summary as s on g.cluster = s.cluster and g.group_id = s.group_id
-left join advised as d on g.cluster = d.cluster and g.group_id = d.group_id
-left join spread as b on g.cluster = b.cluster and g.group_id = b.group_id
--- The hours in which the lost records were written. A partition is looked up by its hour first.
-left join lateral (
-  select
-    min(p.hour) filter (where p.log_end_offset_first <= w.committed_offset) as lost_from,
-    max(p.hour) filter (where p.log_end_offset_last >= w.log_start_offset) + interval '1 hour' as lost_until
-  from metrics.partition_hourly as p
-  where w.reason = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
-  and p.log_end_offset_last > w.committed_offset and p.log_end_offset_first < w.log_start_offset
-  and p.hour = any(
-    array(select :hour - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
-  )
-) as written on true
--- The age of the oldest lost record when its deletion was first observed: it was not older when it was deleted.
-left join lateral (
-  select extract(epoch from min(p.offsets_at) - written.lost_from) as lost_seconds
-  from metrics.partition_hourly as p
-  where w.reason = 'lost' and p.cluster = w.cluster and p.topic = w.topic and p.partition = w.partition
-  and p.log_start_offset > w.committed_offset
-  and p.hour = any(
-    array(select :hour - make_interval(hours => n) from generate_series(0, :dead_days * 2 * 24) as n)
-  )
-) as age on true
+left join lateral public.longer_retention(
+  :hour, w.cluster, w.topic, w.partition, w.retention_ms, w.retention_bytes, w.log_end_offset - w.log_start_offset,
+  w.arriving_per_second, w.lag_seconds, :add_hours
+) as d on w.reason in ('lost', 'at_risk', 'near_retention')
+left join lateral public.deleted_records(
+  :hour, 2 * cast(:dead_days as integer), w.cluster, w.topic, w.partition, w.committed_offset, w.log_start_offset
+) as written on w.reason = 'lost'
 where g.hour = :hour

@@ -51,6 +51,7 @@ causes:
   lag_delays_records: [falling_behind, slow_recovery]
 caused_by:
   broker_delays_consumers: [falling_behind, slow_recovery]
+  outage_delays_consumers: [falling_behind, slow_recovery]
 open_after_hours: 1
 clear_after_hours: 2
 description: |

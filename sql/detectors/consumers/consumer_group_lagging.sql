@@ -141,10 +141,12 @@ causes:
   lag_nears_retention: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
 caused_by:
   broker_delays_consumers: [stuck, falling_behind, slow_recovery]
+  outage_delays_consumers: [stuck, falling_behind, slow_recovery]
   instance_delays_consumers: [stuck, falling_behind, slow_recovery]
   offline_partition_stops_consumers: [partition_stuck, stuck, falling_behind]
   transaction_stops_consumers: [partition_stuck, stuck]
   reassignment_delays_consumers: [stuck, falling_behind, slow_recovery]
+  failed_connector_stops_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
   dead_threads_stop_group: [no_members, partition_stuck, stuck, falling_behind, slow_recovery]
   memory_stops_group: [no_members]
   garbage_collection_slows_group: [stuck, falling_behind, slow_recovery]
@@ -210,31 +212,14 @@ place as (
   )
 ),
 
--- The typical time between two commits of a partition in the last day: within an hour, or, if it commits less often,
--- since the previous commit.
+-- The typical time between two commits of the partitions of groups with lag.
 rhythm as (
   select
-    cluster,
-    group_id,
-    topic,
-    partition,
-    greatest(
-      percentile_cont(0.95) within group (order by commit_gap_p95_seconds),
-      percentile_cont(0.5) within group (
-        order by extract(epoch from committed_at - committed_before)::double precision / commits
-      )
-    ) as gap_seconds
-  from (
-    select
-      d.*,
-      lag(d.committed_at) over (partition by cluster, group_id, topic, partition order by d.hour) as committed_before
-    from place as p
-    inner join metrics.consumer_partition_hourly as d using (cluster, group_id, topic, partition)
-    where p.lag_seconds >= :still_seconds
-    and d.hour > p.hour - interval '24 hours' and d.hour <= p.hour
-    and d.commits > 0
-  ) as hours
-  group by cluster, group_id, topic, partition
+    g.cluster,
+    g.group_id,
+    r.*
+  from (select distinct cluster, group_id from place where lag_seconds >= :still_seconds) as g
+  cross join lateral public.commit_gaps(g.cluster, g.group_id, :hour, 0.95) as r
 ),
 
 paced as (
@@ -244,7 +229,9 @@ paced as (
     -- A group without members will not commit again, so one gap is enough. A job that commits without members may run.
     greatest(:still_seconds, case when p.members = 0 and not p.commits_alone then 1 else :still_gaps end * r.gap_seconds) as still_limit
   from place as p
-  left join rhythm as r using (cluster, group_id, topic, partition)
+  left join rhythm as r
+    on p.cluster = r.cluster and p.group_id = r.group_id and p.topic = r.topic and p.partition = r.partition
+    and p.lag_seconds >= :still_seconds
 ),
 
 -- A partition with infrequent commits has a lag since its last commit without being late.
@@ -274,14 +261,14 @@ stated as (
   select
     *,
     coalesce(is_still and not is_assigned and members > 0, false) as is_left,
-    is_still and coalesce(is_assigned or members = 0, true) as stands_still
+    is_still and coalesce(is_assigned or members = 0, true) as is_stuck
   from observed
 ),
 
-judged as (
+classified as (
   select
     *,
-    not is_left and (stands_still or (is_late and not may_recover)) as is_bad,
+    not is_left and (is_stuck or (is_late and not may_recover)) as is_bad,
     not is_left and is_late and may_recover and not recovers as is_open,
     not is_left and not recovers and (
       (is_perhaps_still and not is_still) or (is_perhaps_late and not is_late and not may_recover)
@@ -291,7 +278,7 @@ judged as (
 
 worst as (
   select distinct on (cluster, group_id) *
-  from judged
+  from classified
   where lag_records is not null and not is_left
   order by
     cluster asc, group_id asc, is_bad desc nulls last, is_open desc nulls last, is_guess desc nulls last, lag_seconds desc nulls last, lag_records desc,
@@ -309,8 +296,8 @@ summary as (
       array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by lag_seconds desc, topic asc, partition asc)
         filter (where is_bad)
     )[:500] as affected,
-    count(*) filter (where stands_still) as still_places,
-    count(*) filter (where records_consumed > 0 and stands_still is not true) as moving_places,
+    count(*) filter (where is_stuck) as still_places,
+    count(*) filter (where records_consumed > 0 and is_stuck is not true) as moving_places,
     count(*) filter (where is_open) as open_places,
     count(*) filter (where is_guess) as guessed_places,
     count(*) filter (where is_beyond) as beyond_places,
@@ -318,112 +305,68 @@ summary as (
     min(topic || '-' || partition) filter (where is_beyond) as beyond_place,
     count(*) filter (where is_left) as left_places,
     to_jsonb(array_agg(distinct topic) filter (where is_left)) as left_topics,
-    bool_and(is_silent) filter (where stands_still) as is_silent,
+    bool_and(is_silent) filter (where is_stuck) as is_silent,
     sum(lag_records) filter (where not is_left) as lag_records
-  from judged
+  from classified
   group by cluster, group_id
-),
-
-verdict as (
-  select
-    g.cluster,
-    g.group_id,
-    g.state,
-    g.partitions as known_partitions,
-    g.members,
-    g.rebalances,
-    a.cluster is not null as commits_alone,
-    i.protocol = 'samza' as is_samza,
-    s.places,
-    s.unknown_places,
-    s.bad_places,
-    s.affected,
-    s.still_places,
-    s.moving_places,
-    s.open_places,
-    s.guessed_places,
-    s.beyond_places,
-    s.beyond_topic,
-    s.beyond_place,
-    s.left_places,
-    s.left_topics,
-    s.is_silent,
-    s.lag_records,
-    w.topic,
-    w.partition,
-    w.lag_records as worst_lag_records,
-    w.lag_seconds,
-    w.status as partition_status,
-    w.committed_offset,
-    w.committed_at,
-    w.moved_at,
-    w.lag_low,
-    w.has_speed,
-    w.recover_seconds,
-    w.recover_latest,
-    w.reading_per_second_high,
-    w.arriving_per_second,
-    w.client_id,
-    w.host
-  from metrics.consumer_group_hourly as g
-  left join summary as s using (cluster, group_id)
-  left join worst as w using (cluster, group_id)
-  left join alone as a using (cluster, group_id)
-  left join inventory.consumer_group_hourly as i on g.hour = i.hour and g.cluster = i.cluster and g.group_id = i.group_id
-  where g.hour = :hour
 )
 
 select
   case
-    when members = 0 and is_silent then 'no_members'
-    when still_places > 0 and moving_places > 0 then 'partition_stuck'
-    when still_places > 0 then 'stuck'
-    when bad_places > 0 and recover_seconds is null then 'falling_behind'
-    when bad_places > 0 then 'slow_recovery'
-    when open_places > 0 then 'recovery_unknown'
-    when guessed_places > 0 then 'lag_uncertain'
-    when beyond_places > 0 then 'offset_out_of_range'
-    when unknown_places > 0 then 'lag_unknown'
-    when places is null and (state is null or known_partitions is null) then 'commits_unknown'
-    when places is null then 'no_commits'
-    when left_places > 0 then 'stale_offsets'
-    when lag_records = 0 then 'no_lag'
+    when g.members = 0 and s.is_silent then 'no_members'
+    when s.still_places > 0 and s.moving_places > 0 then 'partition_stuck'
+    when s.still_places > 0 then 'stuck'
+    when s.bad_places > 0 and w.recover_seconds is null then 'falling_behind'
+    when s.bad_places > 0 then 'slow_recovery'
+    when s.open_places > 0 then 'recovery_unknown'
+    when s.guessed_places > 0 then 'lag_uncertain'
+    when s.beyond_places > 0 then 'offset_out_of_range'
+    when s.unknown_places > 0 then 'lag_unknown'
+    when s.places is null and (g.state is null or g.partitions is null) then 'commits_unknown'
+    when s.places is null then 'no_commits'
+    when s.left_places > 0 then 'stale_offsets'
+    when s.lag_records = 0 then 'no_lag'
     else 'keeps_up'
   end as reason,
-  cluster,
-  group_id,
-  lag_seconds,
-  lag_low as lag_at_least_seconds,
-  worst_lag_records,
-  lag_records as total_lag_records,
-  coalesce(bad_places, 0) as late_partitions,
-  coalesce(still_places, 0) as still_partitions,
-  coalesce(moving_places, 0) as moving_partitions,
-  coalesce(unknown_places, 0) as unknown_partitions,
-  coalesce(left_places, 0) as left_partitions,
-  left_topics,
-  coalesce(beyond_places, 0) as beyond_partitions,
-  beyond_topic,
-  beyond_place,
-  coalesce(places, 0) as partitions,
-  members,
-  commits_alone,
-  is_samza,
-  state,
-  rebalances,
-  topic as worst_topic,
-  partition as worst_partition,
-  topic || '-' || partition as worst_place,
-  partition_status as worst_partition_status,
-  committed_offset,
-  committed_at,
-  moved_at,
-  recover_seconds as catches_up_in_seconds,
-  recover_latest as catches_up_in_at_most_seconds,
-  has_speed as speed_known,
-  arriving_per_second as arriving_records_per_second,
-  reading_per_second_high as consumed_records_per_second,
-  client_id,
-  host,
-  affected
-from verdict
+  g.cluster,
+  g.group_id,
+  w.lag_seconds,
+  w.lag_low as lag_at_least_seconds,
+  w.lag_records as worst_lag_records,
+  s.lag_records as total_lag_records,
+  coalesce(s.bad_places, 0) as late_partitions,
+  coalesce(s.still_places, 0) as still_partitions,
+  coalesce(s.moving_places, 0) as moving_partitions,
+  coalesce(s.unknown_places, 0) as unknown_partitions,
+  coalesce(s.left_places, 0) as left_partitions,
+  s.left_topics,
+  coalesce(s.beyond_places, 0) as beyond_partitions,
+  s.beyond_topic,
+  s.beyond_place,
+  coalesce(s.places, 0) as partitions,
+  g.members,
+  a.cluster is not null as commits_alone,
+  i.protocol = 'samza' as is_samza,
+  g.state,
+  g.rebalances,
+  w.topic as worst_topic,
+  w.partition as worst_partition,
+  w.topic || '-' || w.partition as worst_place,
+  w.status as worst_partition_status,
+  w.committed_offset,
+  w.committed_at,
+  w.moved_at,
+  w.recover_seconds as catches_up_in_seconds,
+  w.recover_latest as catches_up_in_at_most_seconds,
+  w.has_speed as speed_known,
+  w.arriving_per_second as arriving_records_per_second,
+  w.reading_per_second_high as consumed_records_per_second,
+  w.client_id,
+  w.host,
+  s.affected
+from metrics.consumer_group_hourly as g
+left join summary as s using (cluster, group_id)
+left join worst as w using (cluster, group_id)
+left join alone as a using (cluster, group_id)
+left join inventory.consumer_group_hourly as i on g.hour = i.hour and g.cluster = i.cluster and g.group_id = i.group_id
+where g.hour = :hour

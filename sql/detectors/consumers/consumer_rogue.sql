@@ -68,7 +68,8 @@ verdicts:
       for {{ minutes_above_baseline }} since {{ since }}.
     details:
       - >
-        Consumers that do not commit offsets receive {{ unaccounted_bytes_per_second }}, mostly from
+        In the {{ counted_seconds }} that JMX covers, disks read {{ excess_read_bytes_per_second }} above the baseline, and
+        consumers that do not commit offsets receive {{ unaccounted_bytes_per_second }}, mostly from
         {{ unaccounted_topics | listed("topic", 3) }}.
       - "No lagging group, restore, or replica catch-up explains it."
       - >
@@ -444,69 +445,6 @@ measured as (
   where b.hour = :hour
 ),
 
--- For clusters without bytes by topic: what the brokers send beyond their median, and the group that lags most.
-sent_by_hour as (
-  select
-    b.cluster,
-    b.hour,
-    sum(b.bytes_out_per_second) as bytes_per_second,
-    sum(b.bytes_in_per_second + coalesce(b.replication_bytes_in_per_second, 0)) as came_per_second
-  from spike as s
-  inner join metrics.broker_hourly as b using (cluster)
-  where s.seconds is null
-  and b.hour > :hour - make_interval(days => cast(:usual_days as integer)) and b.hour <= :hour
-  group by b.cluster, b.hour
-  having count(*) = count(b.bytes_out_per_second)
-),
-
-group_lag as (
-  select
-    cluster,
-    group_id,
-    lag_seconds_max as lag_seconds
-  from metrics.consumer_group_hourly
-  where hour = :hour and lag_seconds_max is not null
-  union all
-  select
-    cluster,
-    group_id,
-    max(time_lag_seconds_max) as lag_seconds
-  from metrics.msk_consumer_lag_hourly
-  where hour = :hour and time_lag_seconds_max is not null
-  group by cluster, group_id
-),
-
-bandwidth as (
-  select
-    s.cluster,
-    u.bytes_per_second as usual_sent_bytes_per_second,
-    3600 * (s.bytes_per_second - u.bytes_per_second) as excess_sent_bytes,
-    m.bytes / nullif(s.came_per_second, 0) as cache_seconds,
-    l.lag_seconds is not null as is_lag_known,
-    l.lag_seconds as longest_lag_seconds,
-    l.group_id as lagging_group
-  from sent_by_hour as s
-  inner join lateral (
-    select percentile_cont(0.5) within group (order by o.bytes_per_second) as bytes_per_second
-    from sent_by_hour as o
-    where o.cluster = s.cluster and o.hour < :hour
-    having count(*) >= :usual_hours
-  ) as u on true
-  left join lateral (
-    select :page_cache_share * sum(i.memory_bytes) as bytes
-    from (select distinct instance_id from metrics.broker_hourly where hour = :hour and cluster = s.cluster) as b
-    inner join inventory.instance_hourly as i on i.hour = :hour and b.instance_id = i.instance_id
-  ) as m on true
-  left join lateral (
-    select g.group_id, g.lag_seconds
-    from group_lag as g
-    where g.cluster = s.cluster
-    order by g.lag_seconds desc, g.group_id asc
-    limit 1
-  ) as l on true
-  where s.hour = :hour
-),
-
 -- Bytes of a rogue consumer have no known reader and exceed the baseline or the known disk reads. The baseline of this
 -- hour of the week includes a nightly batch; the baseline of all hours does not.
 measured_rogue as (
@@ -584,40 +522,10 @@ from public.cluster_brokers as b
 left join disk as d using (cluster)
 left join measured_rogue as w using (cluster)
 left join public.page_cache(:hour, :hour, :page_cache_share) as c using (cluster)
-left join bandwidth as n using (cluster)
+left join public.sent_beyond_usual(
+  :hour, array(select cluster from spike where seconds is null), :usual_days, :usual_hours, :page_cache_share
+) as n using (cluster)
 left join inventory.msk_cluster_hourly as k on k.hour = :hour and b.cluster = k.cluster
-left join lateral (
-  select
-    -- A sole suspect is named even if it has stopped since.
-    (array_agg(t.client_id) filter (
-      where t.is_suspect
-      and (t.suspects = 1 or t.is_large)
-    ))[1] as top_client,
-    json_agg(
-      json_build_object(
-        'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,
-        'baseline_bytes_per_second', t.usual_bytes_per_second, 'groups_that_commit', t.group_ids
-      )
-    ) as clients
-  from (
-    -- Clients without commits and above their baseline first.
-    select
-      c.*,
-      l.is_large,
-      p.is_suspect,
-      count(*) filter (where p.is_suspect) over () as suspects
-    from public.client_fetches(w.cluster, :hour) as c
-    cross join lateral (
-      select
-        c.bytes_per_second - coalesce(c.usual_bytes_per_second, 0)
-        >= :rogue_share * w.rogue_bytes / w.seconds as is_large
-    ) as l
-    cross join lateral (
-      select c.group_ids is null and (l.is_large or coalesce(c.usual_bytes_per_second, 0) = 0) as is_suspect
-    ) as p
-    order by p.is_suspect desc, c.group_ids is not null asc, c.bytes_per_second desc, c.client_id asc
-    limit 10
-  ) as t
-) as f on true
+left join lateral public.rogue_clients(w.cluster, :hour, :rogue_share * w.rogue_bytes / w.seconds) as f on true
 where b.hour = :hour
 order by b.cluster

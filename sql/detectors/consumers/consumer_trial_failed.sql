@@ -130,34 +130,9 @@ limitations: |
   the current memory of the brokers; a group with a lag within the page cache counts as zero. Offsets that MirrorMaker
   copies from another cluster resemble those of a job that commits without members.
 */
-with group_history as materialized (
-  select
-    cluster,
-    group_id,
-    min(hour) as first_hour
-  from metrics.consumer_group_hourly
-  where hour > :hour - make_interval(days => 2 * cast(:new_days as integer))
-  and hour <= :hour
-  group by cluster, group_id
-),
-
-cluster_history as (
-  select
-    cluster,
-    min(first_hour) as first_hour
-  from group_history
-  group by cluster
-),
-
-newcomer as materialized (
-  select
-    l.cluster,
-    l.group_id,
-    l.first_hour
-  from group_history as l
-  inner join cluster_history as c on l.cluster = c.cluster
-  where l.first_hour > :hour - make_interval(days => :new_days)
-  and l.first_hour > c.first_hour + interval '24 hours'
+with newcomer as materialized (
+  select *
+  from public.new_groups(:hour, cast(:new_days as integer))
 ),
 
 place as materialized (
@@ -237,35 +212,16 @@ late as (
   where number <= :trial_hours and lag_seconds_max >= :keep_up_seconds
 ),
 
--- The shortest time between two commits of a partition, as in most hours: within the hour, or, for a group that commits
--- seldom, since the commit before. Partitions with little traffic have longer ones; an hour without a collection run affects one.
+-- The shortest time between two commits of a partition. Partitions with little traffic have longer ones; an hour without
+-- a collection run affects one.
 rhythm as (
   select
-    cluster,
-    group_id,
-    min(gap_seconds) as gap_seconds
-  from (
-    select
-      cluster,
-      group_id,
-      greatest(
-        percentile_cont(0.5) within group (order by commit_gap_p95_seconds),
-        percentile_cont(0.5) within group (
-          order by extract(epoch from committed_at - committed_before)::double precision / commits
-        )
-      ) as gap_seconds
-    from (
-      select
-        p.*,
-        lag(p.committed_at) over (partition by cluster, group_id, p.topic, p.partition order by p.hour) as committed_before
-      from late
-      inner join metrics.consumer_partition_hourly as p using (cluster, group_id)
-      where p.hour > :hour - interval '24 hours' and p.hour <= :hour
-      and p.commits > 0
-    ) as hours
-    group by cluster, group_id, topic, partition
-  ) as place
-  group by cluster, group_id
+    l.cluster,
+    l.group_id,
+    min(r.gap_seconds) as gap_seconds
+  from late as l
+  cross join lateral public.commit_gaps(l.cluster, l.group_id, :hour, 0.5) as r
+  group by l.cluster, l.group_id
 ),
 
 trial as (
@@ -322,119 +278,49 @@ active_summary as (
     bool_or(is_normal is not null) as has_traffic
   from active_hour
   group by cluster, group_id
-),
-
-assigned as materialized (
-  select distinct
-    m.hour,
-    n.cluster,
-    n.group_id,
-    a.topic,
-    p.partition::integer as partition
-  from newcomer as n
-  inner join inventory.consumer_member_hourly as m on n.cluster = m.cluster and n.group_id = m.group_id
-  cross join lateral jsonb_each(m.assignment) as a (topic, partitions)
-  cross join lateral jsonb_array_elements_text(a.partitions) as p (partition)
-  where m.hour in (:hour, :hour - interval '1 hour')
-),
-
--- A partition has a row from its first commit on.
-tracked as (
-  select
-    a.cluster,
-    a.group_id,
-    count(*) as assigned,
-    count(*) filter (where s.is_untracked) as untracked,
-    min(a.topic || '-' || a.partition) filter (where s.is_untracked) as untracked_place
-  from assigned as a
-  left join assigned as b
-    on a.hour > b.hour and a.cluster = b.cluster and a.group_id = b.group_id and a.topic = b.topic and a.partition = b.partition
-  left join metrics.partition_hourly as l
-    on b.hour = l.hour and b.cluster = l.cluster and b.topic = l.topic and b.partition = l.partition
-  left join metrics.consumer_partition_hourly as c
-    on a.hour = c.hour and a.cluster = c.cluster and a.group_id = c.group_id and a.topic = c.topic and a.partition = c.partition
-  cross join lateral (
-    select c.cluster is null and l.log_end_offset_last > l.log_end_offset_first as is_untracked
-  ) as s
-  where a.hour = :hour
-  group by a.cluster, a.group_id
-),
-
-memberless_group as materialized (
-  select *
-  from public.commits_without_members(:hour)
-),
-
-verdict as (
-  select
-    g.cluster,
-    g.group_id,
-    g.members,
-    g.commits,
-    coalesce(a.is_committing, false) as commits_alone,
-    n.cluster is not null as is_new,
-    f.former_group,
-    coalesce(r.hours, 0) as run_hours,
-    n.first_hour,
-    r.has_committed,
-    r.is_known,
-    r.has_traffic,
-    coalesce(t.tried, 0) as tried,
-    coalesce(t.kept_up, 0) as kept_up,
-    t.worst_lag_seconds,
-    t.worst_hour,
-    t.consumed_per_second,
-    t.arrived_per_second,
-    t.gap_seconds,
-    d.cold_bytes,
-    k.assigned,
-    k.untracked,
-    k.untracked_place
-  from metrics.consumer_group_hourly as g
-  left join newcomer as n on g.cluster = n.cluster and g.group_id = n.group_id
-  left join active_summary as r on g.cluster = r.cluster and g.group_id = r.group_id
-  left join trial as t on g.cluster = t.cluster and g.group_id = t.group_id
-  left join disk as d on g.cluster = d.cluster and g.group_id = d.group_id
-  left join tracked as k on g.cluster = k.cluster and g.group_id = k.group_id
-  left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
-  left join memberless_group as a
-    on g.cluster = a.cluster and g.group_id = a.group_id
-  where g.hour = :hour
 )
 
 select
   case
-    when not is_new then 'established'
-    when :passing <> '' and group_id ~ :passing then 'ephemeral'
-    when former_group is not null then 'renamed'
-    when members = 0 and not commits_alone and commits is null then 'commits_unknown'
-    when members = 0 and not commits_alone then 'no_members'
-    when run_hours < 3 then 'recent'
-    when not has_committed and run_hours >= :trial_hours then 'never_commits'
-    when tried >= :trial_hours and kept_up < :keep_up_share * tried then 'failed'
-    when tried >= :trial_hours and untracked > 0 then 'untracked'
-    when tried >= :trial_hours then 'passed'
-    when run_hours <= :grace_hours or not has_committed then 'on_trial'
-    when not is_known then 'lag_unknown'
-    when not has_traffic then 'traffic_unknown'
+    when n.cluster is null then 'established'
+    when :passing <> '' and g.group_id ~ :passing then 'ephemeral'
+    when f.former_group is not null then 'renamed'
+    when g.members = 0 and a.is_committing is not true and g.commits is null then 'commits_unknown'
+    when g.members = 0 and a.is_committing is not true then 'no_members'
+    when coalesce(r.hours, 0) < 3 then 'recent'
+    when not r.has_committed and r.hours >= :trial_hours then 'never_commits'
+    when t.tried >= :trial_hours and t.kept_up < :keep_up_share * t.tried then 'failed'
+    when t.tried >= :trial_hours and k.untracked > 0 then 'untracked'
+    when t.tried >= :trial_hours then 'passed'
+    when r.hours <= :grace_hours or not r.has_committed then 'on_trial'
+    when not r.is_known then 'lag_unknown'
+    when not r.has_traffic then 'traffic_unknown'
     else 'on_trial'
   end as reason,
-  cluster,
-  group_id,
-  first_hour as trial_since,
-  run_hours,
-  tried as tried_hours,
-  kept_up as kept_up_hours,
-  worst_lag_seconds,
-  worst_hour,
-  gap_seconds as commit_gap_seconds,
-  consumed_per_second as consumed_records_per_second,
-  arrived_per_second as arrived_records_per_second,
-  cold_bytes,
-  assigned as assigned_partitions,
-  untracked as untracked_partitions,
-  untracked_place,
-  members,
-  commits_alone,
-  former_group
-from verdict
+  g.cluster,
+  g.group_id,
+  n.first_hour as trial_since,
+  coalesce(r.hours, 0) as run_hours,
+  coalesce(t.tried, 0) as tried_hours,
+  coalesce(t.kept_up, 0) as kept_up_hours,
+  t.worst_lag_seconds,
+  t.worst_hour,
+  t.gap_seconds as commit_gap_seconds,
+  t.consumed_per_second as consumed_records_per_second,
+  t.arrived_per_second as arrived_records_per_second,
+  d.cold_bytes,
+  k.assigned as assigned_partitions,
+  k.untracked as untracked_partitions,
+  k.untracked_place,
+  g.members,
+  coalesce(a.is_committing, false) as commits_alone,
+  f.former_group
+from metrics.consumer_group_hourly as g
+left join newcomer as n on g.cluster = n.cluster and g.group_id = n.group_id
+left join active_summary as r on g.cluster = r.cluster and g.group_id = r.group_id
+left join trial as t on g.cluster = t.cluster and g.group_id = t.group_id
+left join disk as d on g.cluster = d.cluster and g.group_id = d.group_id
+left join lateral public.assignment_coverage(n.cluster, n.group_id, :hour) as k on true
+left join former as f on g.cluster = f.cluster and g.group_id = f.group_id
+left join public.commits_without_members(:hour) as a on g.cluster = a.cluster and g.group_id = a.group_id
+where g.hour = :hour

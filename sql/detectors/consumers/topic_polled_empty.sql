@@ -210,20 +210,12 @@ read as (
   group by a.cluster, a.topic
 ),
 
--- Metrics of the members of the topic's groups; of those with one client ID, the one that fetches most.
 client_fetch as (
   select
-    m.cluster,
-    m.client_id,
-    count(distinct c.endpoint) >= count(distinct m.member_id) as is_reported,
-    max(c.fetches / nullif(c.covered_seconds, 0)) as fetches_per_second,
-    (array_agg(c.endpoint order by c.fetches / nullif(c.covered_seconds, 0) desc nulls last))[1] as endpoint
-  from inventory.consumer_member_hourly as m
-  left join metrics.client_hourly as c
-    on c.hour = :hour and m.cluster = c.cluster and m.client_id = c.client_id
-    and c.kind = 'consumer' and c.fetches / nullif(c.covered_seconds, 0) is not null
-  where m.hour = :hour and m.cluster in (select s.cluster from suspect as s)
-  group by m.cluster, m.client_id
+    s.cluster,
+    f.*
+  from (select distinct cluster from suspect) as s
+  cross join lateral public.member_fetches(:hour, s.cluster) as f
 ),
 
 client as (

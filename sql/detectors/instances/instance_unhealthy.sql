@@ -183,141 +183,21 @@ with instance as materialized (
   where hour = :hour and instance_id not like 'msk-%'
 ),
 
--- Instances that Auto Scaling terminated within look_back_hours.
-termination as materialized (
-  select
-    a.account,
-    a.region,
-    a.scaling_group as instance_group,
-    a.scaling_group,
-    a.instance_id,
-    a.cause,
-    a.started_at,
-    a.cause ~ :ended_causes as is_ended,
-    (
-      select bool_or(h.is_spot)
-      from metrics.instance_health_hourly as h
-      where h.account = a.account and h.region = a.region and h.instance_id = a.instance_id
-      and h.hour > a.hour - interval '24 hours' and h.hour <= a.hour
-    ) as is_spot
-  from metrics.scaling_activity_hourly as a
-  where a.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
-  and a.hour <= :hour
-  and a.is_termination and a.instance_id is not null and a.status not in ('Failed', 'Cancelled')
-  and (a.cause ~ :health_causes or a.cause ~ :ended_causes)
-),
-
-interval_of_instance as (
-  select
-    account,
-    region,
-    instance_id,
-    true as is_terminated,
-    started_at - interval '2 hours' as from_at,
-    started_at as until_at
-  from termination
-  union all
-  select
-    account,
-    region,
-    instance_id,
-    false as is_terminated,
-    hour - interval '1 hour' as from_at,
-    hour + interval '1 hour' as until_at
-  from instance
-  where state = 'running'
-),
-
--- A data point is valid until the next one, but at most for the five minutes of basic monitoring.
-reading as materialized (
-  select
-    w.account,
-    w.region,
-    w.instance_id,
-    w.is_terminated,
-    w.until_at,
-    r.resource_name,
-    s.at,
-    r.percent >= r.limit_percent as is_full,
-    least(
-      lead(s.at) over (partition by w.account, w.region, w.instance_id, w.is_terminated, r.resource_name order by s.at),
-      s.at + interval '5 minutes', w.until_at
-    ) as to_at
-  from interval_of_instance as w
-  inner join metrics.instance_sample as s
-    on w.account = s.account and w.region = s.region and w.instance_id = s.instance_id
-    and w.from_at <= s.at and w.until_at > s.at
-  cross join lateral (
-    values
-    ('cpu', s.cpu_percent, cast(:cpu_percent as double precision)), ('memory', s.memory_used_percent, :memory_percent)
-  ) as r (resource_name, percent, limit_percent)
-  where s.at > :hour - interval '27 hours'
-  and r.percent is not null
-),
-
-stretch as materialized (
-  select
-    account,
-    region,
-    instance_id,
-    is_terminated,
-    resource_name,
-    until_at,
-    min(at) as since,
-    max(to_at) as upto
-  from (
-    select
-      *,
-      count(*) filter (where not is_full)
-        over (partition by account, region, instance_id, is_terminated, resource_name order by at) as breaks
-    from reading
-  ) as counted
-  where is_full
-  group by account, region, instance_id, is_terminated, resource_name, until_at, breaks
-),
-
--- Resources that were exhausted at the termination, and since when.
-exhausted_before as (
-  select
-    account,
-    region,
-    instance_id,
-    until_at,
-    min(since) filter (where resource_name = 'memory') as memory_short_at,
-    min(since) filter (where resource_name = 'cpu') as cpu_full_at
-  from stretch
-  where is_terminated and upto > until_at - make_interval(mins => cast(:full_minutes as integer))
-  group by account, region, instance_id, until_at
-),
-
-explained_termination as (
-  select
-    g.*,
-    b.memory_short_at,
-    b.cpu_full_at,
-    coalesce(b.memory_short_at <= b.cpu_full_at, b.memory_short_at is not null) as is_memory_first
-  from termination as g
-  left join exhausted_before as b
-    on g.account = b.account and g.region = b.region and g.instance_id = b.instance_id and g.started_at = b.until_at
-),
-
 failed_group as (
   select
     account,
     region,
-    instance_group,
+    scaling_group,
     count(*) filter (where is_by_check) as terminated_instances,
     count(*) filter (where not is_by_check) as external_terminations,
     (array_agg(to_jsonb(t) order by started_at desc, instance_id asc) filter (where is_by_check))[1] as newest,
     array_agg(public.resource_key('instance', account, region, instance_id) order by started_at desc, instance_id asc)
       filter (where is_by_check) as affected
-  from (
-    select
-      *,
-      not is_ended or (is_memory_first and is_spot is not true) as is_by_check
-    from explained_termination
+  from public.terminated_instances(
+    :hour, cast(:look_back_hours as integer), :health_causes, :ended_causes, :cpu_percent, :memory_percent,
+    cast(:full_minutes as integer)
   ) as t
-  group by account, region, instance_group
+  group by account, region, scaling_group
 ),
 
 node as (
@@ -336,28 +216,19 @@ memory_reported as materialized (
     account,
     region,
     instance_id
-  from reading
-  where resource_name = 'memory' and not is_terminated
+  from metrics.instance_sample
+  where at >= :hour - interval '1 hour' and at < :hour + interval '1 hour' and memory_used_percent is not null
 ),
 
 -- Instances with exhausted CPU now, and the memory that was exhausted before.
 full_now as (
   select
-    c.account,
-    c.region,
-    c.instance_id,
-    c.since as cpu_full_at,
-    m.since as memory_short_at,
+    f.*,
     n.iowait_ratio,
-    m.since is not null or (t.instance_id is null and n.least_memory_percent >= :memory_percent) as is_short
-  from stretch as c
-  left join stretch as m
-    on c.account = m.account and c.region = m.region and c.instance_id = m.instance_id
-    and m.resource_name = 'memory' and not m.is_terminated and c.since >= m.since and c.upto - interval '5 minutes' <= m.upto
-  left join memory_reported as t on c.account = t.account and c.region = t.region and c.instance_id = t.instance_id
-  left join node as n on c.instance_id = n.instance_id
-  where c.resource_name = 'cpu' and not c.is_terminated and c.upto > :hour + interval '45 minutes'
-  and c.upto - c.since >= make_interval(mins => cast(:full_minutes as integer))
+    f.memory_short_at is not null or (t.instance_id is null and n.least_memory_percent >= :memory_percent) as is_short
+  from public.instances_exhausted(:hour, :cpu_percent, :memory_percent, cast(:full_minutes as integer)) as f
+  left join memory_reported as t on f.account = t.account and f.region = t.region and f.instance_id = t.instance_id
+  left join node as n on f.instance_id = n.instance_id
 ),
 
 tolerated as (
@@ -441,7 +312,7 @@ grouped as (
   select
     coalesce(s.account, f.account) as account,
     coalesce(s.region, f.region) as region,
-    coalesce(s.instance_group, f.instance_group) as instance_group,
+    coalesce(s.instance_group, f.scaling_group) as instance_group,
     coalesce(s.scaling_group, f.newest ->> 'scaling_group') as scaling_group,
     coalesce(s.instances, 0) as instances,
     f.terminated_instances,
@@ -466,15 +337,7 @@ grouped as (
     end as reason,
     (f.affected || s.affected)[:20] as affected
   from open_finding as s
-  full join failed_group as f on s.account = f.account and s.region = f.region and s.instance_group = f.instance_group
-),
-
-selected as (
-  select
-    *,
-    case when reason in ('out_of_memory', 'health_check_failed') then newest else worst end as subject
-  from grouped
-  where instances > 0 or terminated_instances is not null
+  full join failed_group as f on s.account = f.account and s.region = f.region and s.instance_group = f.scaling_group
 )
 
 select
@@ -493,25 +356,29 @@ select
   s.failing_instances,
   s.memory_short_instances,
   s.unreported_instances,
-  s.subject ->> 'instance_id' as instance_id,
-  (s.subject ->> 'memory_short_at')::timestamptz as memory_short_at,
-  (s.subject ->> 'cpu_full_at')::timestamptz as cpu_full_at,
-  (s.subject ->> 'iowait_ratio')::double precision as iowait_ratio,
-  (s.subject ->> 'tolerated_hours')::double precision as tolerated_hours,
+  w.subject ->> 'instance_id' as instance_id,
+  (w.subject ->> 'memory_short_at')::timestamptz as memory_short_at,
+  (w.subject ->> 'cpu_full_at')::timestamptz as cpu_full_at,
+  (w.subject ->> 'iowait_ratio')::double precision as iowait_ratio,
+  (w.subject ->> 'tolerated_hours')::double precision as tolerated_hours,
   s.worst ->> 'failed_check' as failed_check,
   (s.worst ->> 'failing_since')::timestamptz as failing_since,
   (s.worst ->> 'failed_minutes')::double precision as failed_minutes,
   p.app as process,
   p.resident_bytes,
   to_jsonb(s.affected) as affected
-from selected as s
+from grouped as s
+cross join lateral (
+  select case when s.reason in ('out_of_memory', 'health_check_failed') then s.newest else s.worst end as subject
+) as w
 left join lateral (
   select j.app, j.resident_bytes
   from metrics.jvm_app_hourly as j
   where s.reason in ('out_of_memory', 'memory_pressure')
   and j.hour > :hour - make_interval(hours => cast(:look_back_hours as integer))
   and j.hour <= :hour
-  and j.instance_id = s.subject ->> 'instance_id' and j.resident_bytes is not null
+  and j.instance_id = w.subject ->> 'instance_id' and j.resident_bytes is not null
   order by j.hour desc, j.resident_bytes desc, j.app asc
   limit 1
 ) as p on true
+where s.instances > 0 or s.terminated_instances is not null

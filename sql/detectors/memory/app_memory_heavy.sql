@@ -10,6 +10,7 @@ reads:
   - metrics.instance_hourly
   - metrics.node_hourly
   - inventory.topic_hourly
+  - inventory.pod_hourly
 params:
   heavy_percent: {default: 85, unit: "%", why: "above it no page cache is left and the kernel kills processes; 70 % is healthy"}
   split_ratio: {default: 2, unit: ratio, why: "a heap of twice its live objects takes memory that RocksDB needs"}
@@ -41,6 +42,7 @@ verdicts:
       - "The heap takes {{ heap_max_bytes }}, RocksDB {{ off_heap_bytes }}, and other memory {{ rest_bytes }}."
       - "{% if other_jvms_bytes %}Other JVMs on the host may grow to {{ other_jvms_bytes }}.{% endif %}"
       - "{% if affected_processes > 1 %}{{ affected_processes }} of {{ processes }} processes are affected.{% endif %}"
+      - "{% if oom_kills %}Its container was OOM-killed at least {{ oom_kills | counted('time') }} in 24 h.{% endif %}"
     impact: &oom >-
       The kernel OOM-kills a process or starves its page cache; its tasks restore elsewhere, where memory is short as well.
     actions: &make_room
@@ -59,7 +61,8 @@ verdicts:
         {{ heap_to_set_bytes }} leaves too little memory for RocksDB.{% endif %}
       - "{% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes %}Otherwise provide {{ memory_needed_bytes }} of memory.{% endif %}"
     commands: &smaller_heap
-      - "{% if jmx_port %}jcmd \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" VM.flags{% endif %}"
+      - "{% if pod %}kubectl -n {{ namespace }} exec {{ pod }} -c {{ container }} -- jcmd 1 VM.flags{% endif %}"
+      - "{% if jmx_port and not pod %}jcmd \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" VM.flags{% endif %}"
   over_budget:
     status: firing
     severity: critical
@@ -70,6 +73,22 @@ verdicts:
     impact: *oom
     actions: *make_room
     commands: *smaller_heap
+  oom_killed:
+    status: firing
+    severity: critical
+    message: >-
+      Container {{ container }} of pod {{ pod }} ({{ name }}) was OOM-killed at {{ oom_killed_at }}: its memory limit is
+      {{ limit_bytes }}.
+    details: *parts
+    impact: *oom
+    actions:
+      - >-
+        Raise the memory limit of the container: the kernel killed it although the known parts (heap, RocksDB, other JVM
+        memory) {% if may_grow_to_bytes %}take {{ may_grow_to_bytes }}{% else %}are not reported{% endif %}.
+      - "Limit malloc arenas (MALLOC_ARENA_MAX=2), and search for JNI leaks: memory outside the JVM is in no metric."
+    commands:
+      - "{% if pod %}kubectl -n {{ namespace }} describe pod {{ pod }}{% endif %}"
+      - "{% if workload %}kubectl -n {{ namespace }} get {{ workload }} -o jsonpath='{.spec.template.spec.containers[*].resources}'{% endif %}"
   overcommitted:
     status: firing
     severity: warning
@@ -230,6 +249,8 @@ description: |
   Warning: memory will be over budget once RocksDB uses its limits. Or it fits now, but exceeds failure_percent after the
   worst single host failure, when other processes have taken over its stores evenly; write buffers and own caches move
   with them, a shared cache does not grow. An application known for less than measured_days is not evaluated for that.
+  Critical as well: on Kubernetes, a container that was OOM-killed in the hour, whatever its JVM reports.
+
   Also: a collection leaves more than pressure_percent of the heap in use, or
   GC pauses take more than gc_percent of the hour.
 
@@ -368,6 +389,7 @@ classified as (
   select
     *,
     case
+      when oom_killed_at is not null and is_over_budget is not true then 'oom_killed'
       when samples is null then 'no_response'
       when is_over_budget and heap_max_bytes >= :split_ratio * heap_live_bytes and off_heap_bytes > 0 then 'heap_oversized'
       when is_over_budget then 'over_budget'
@@ -393,6 +415,12 @@ classified as (
     case when hours_left between 0 and 24 * 90
       then :hour + interval '1 hour' * (1 + hours_left) end as fills_at
   from evaluated
+  left join (
+    select
+      cluster, endpoint, pod_namespace as namespace, pod, pod_container as container, pod_workload as workload,
+      pod_oom_kills as oom_kills, pod_oom_killed_at as oom_killed_at
+    from inventory.pods(:hour)
+  ) as of_pod using (cluster, endpoint)
   cross join lateral (
     select
       (
@@ -408,7 +436,7 @@ ranked as (
     *,
     array_position(
       array[
-        'heap_oversized', 'over_budget', 'host_memory_full', 'overcommitted', 'over_budget_after_failure', 'heap_full', 'gc_overhead'
+        'heap_oversized', 'over_budget', 'oom_killed', 'host_memory_full', 'overcommitted', 'over_budget_after_failure', 'heap_full', 'gc_overhead'
       ],
       reason
     ) as rank
@@ -479,6 +507,12 @@ select distinct on (cluster, known_as)
     then greatest(ceil(stores / stores_that_fit) + 1, instances + 1) end as instances_needed,
   store_instances,
   rocksdb_shared_cache as shared_block_cache,
-  substring(endpoint from ':([0-9]+)') as jmx_port
+  substring(endpoint from ':([0-9]+)') as jmx_port,
+  namespace,
+  pod,
+  container,
+  workload,
+  oom_kills,
+  oom_killed_at
 from verdict
 order by cluster asc, known_as asc, rank asc nulls last, reason = 'fits' asc, filled_percent desc nulls last, endpoint asc

@@ -4,7 +4,8 @@ resource_kind: broker
 owner_role: platform
 maturity: stable
 reads: [metrics.log_dir_hourly, metrics.replica_sample, inventory.topic_hourly, inventory.msk_broker_hourly,
-  inventory.msk_cluster_hourly]
+  inventory.msk_cluster_hourly,
+  inventory.pod_hourly, inventory.pod_claim_hourly]
 params:
   warning_hours: {default: 72, unit: h, why: "a weekend"}
   critical_hours: {default: 12, unit: h, why: "a night"}
@@ -54,7 +55,13 @@ verdicts:
       - >-
         {% if cluster_arn %}Turn on storage autoscaling for the cluster, or tiered storage for its largest topics.{% endif %}
       - >-
-        {% if to_add_bytes and not cluster_arn %}Add {{ to_add_bytes }} of disk space: enough for {{ room_days }} of growth at
+        {% if to_add_bytes and node_pool %}Enlarge the volumes of KafkaNodePool {{ node_pool }} (spec.storage) by
+        {{ to_add_bytes }}: Strimzi resizes the claims of all its brokers, and never shrinks them.{% endif %}
+      - >-
+        {% if to_add_bytes and claim and not node_pool %}Enlarge claim {{ claim }} by {{ to_add_bytes }}; its StorageClass
+        must allow expansion. A StatefulSet keeps the old size in its template.{% endif %}
+      - >-
+        {% if to_add_bytes and not cluster_arn and not claim %}Add {{ to_add_bytes }} of disk space: enough for {{ room_days }} of growth at
         {{ target_ratio }} used.{% endif %}
       - "Set retention.bytes on topics with bursty producers, so that no topic alone can fill the disk."
     commands: &commands
@@ -62,6 +69,12 @@ verdicts:
         {% if msk_volume_gib %}aws kafka update-broker-storage --region {{ region }} --cluster-arn {{ cluster_arn }}
         --current-version {{ current_version }} --target-broker-ebs-volume-info
         '[{"KafkaBrokerNodeId": "All", "VolumeSizeGB": {{ msk_volume_gib }}}]'{% endif %}
+      - >-
+        {% if claim_size_gib and node_pool %}kubectl -n {{ namespace }} patch kafkanodepool {{ node_pool }} --type=json -p
+        '[{"op": "replace", "path": "{{ size_path }}", "value": "{{ claim_size_gib.value | int }}Gi"}]'{% endif %}
+      - >-
+        {% if claim_size_gib and not node_pool %}kubectl -n {{ namespace }} patch pvc {{ claim }} -p
+        '{"spec": {"resources": {"requests": {"storage": "{{ claim_size_gib.value | int }}Gi"}}}}'{% endif %}
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
       - >-
         {% if largest_growth %}kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all
@@ -230,44 +243,14 @@ worst as (
     hours_to_full asc nulls last, used_ratio desc, log_dir asc
 ),
 
--- Growth is known only for directories that were reported 24 hours ago. There, a topic without an earlier size is new.
-reported_before as (
-  select distinct
-    cluster,
-    broker_id,
-    log_dir
-  from metrics.replica_sample
-  where hour = :hour - interval '24 hours'
-),
-
-replica as (
-  select
-    r.cluster,
-    r.broker_id,
-    r.log_dir,
-    r.topic,
-    sum(r.size_bytes) filter (where r.hour = w.hour) as size_bytes,
-    sum(case when r.hour = w.hour then r.size_bytes else -r.size_bytes end) as grown_bytes
-  from worst as w
-  inner join metrics.replica_sample as r
-    on w.cluster = r.cluster and w.broker_id = r.broker_id and w.log_dir = r.log_dir
-  inner join reported_before as k
-    on w.cluster = k.cluster and w.broker_id = k.broker_id and w.log_dir = k.log_dir
-  where r.hour in (:hour, :hour - interval '24 hours')
-  and w.reason not in ('enough_space', 'not_reported', 'short_history')
-  group by r.cluster, r.broker_id, r.log_dir, r.topic
-),
-
 ranked as (
-  select *
-  from (
-    select
-      *,
-      row_number() over (partition by cluster, broker_id order by grown_bytes desc, topic asc) as place
-    from replica
-    where grown_bytes > 0
-  ) as r
-  where place <= 5
+  select
+    w.cluster,
+    w.broker_id,
+    g.*
+  from worst as w
+  cross join lateral public.log_dir_growth(:hour, w.cluster, w.broker_id, w.log_dir) as g
+  where w.reason not in ('enough_space', 'not_reported', 'short_history')
 ),
 
 topic as (
@@ -386,9 +369,31 @@ select
   case
     when w.to_add_bytes > 0 and msk.volume_gib > 0
       then least(16384, ceil(msk.volume_gib * greatest(1.1, 1 + w.to_add_bytes / w.total_bytes::double precision)))
-  end as msk_volume_gib
+  end as msk_volume_gib,
+  claimed.namespace,
+  claimed.claim,
+  claimed.node_pool,
+  claimed.size_path,
+  case when w.to_add_bytes > 0 then ceil((claimed.size_bytes + w.to_add_bytes) / power(1024, 3)) end as claim_size_gib
 from sized as w
 left join inventory.msk_brokers(:hour) as msk on w.cluster = msk.msk_cluster and w.broker_id = msk.msk_broker_id
+left join (
+  select
+    p.cluster,
+    p.broker_id,
+    p.namespace,
+    p.node_pool,
+    min(c.claim) as claim,
+    -- Strimzi names the claims of JBOD storage data-<volume>-<pod>.
+    case when min(c.claim) = 'data-' || min(p.pod) then '/spec/storage/size' else '/spec/storage/volumes/0/size' end
+      as size_path,
+    min(c.size_bytes) as size_bytes
+  from inventory.pod_hourly as p
+  inner join inventory.pod_claim_hourly as c using (hour, kubernetes, namespace, pod)
+  where p.hour = :hour
+  group by p.cluster, p.broker_id, p.namespace, p.node_pool
+  having count(*) = 1  -- of several volumes, which one has the directory is unknown
+) as claimed on w.cluster = claimed.cluster and w.broker_id = claimed.broker_id
 left join broker_bytes as h on w.cluster = h.cluster and w.broker_id = h.broker_id
 left join failover as f on w.cluster = f.cluster and w.broker_id = f.broker_id
 left join topic as t on w.cluster = t.cluster and w.broker_id = t.broker_id

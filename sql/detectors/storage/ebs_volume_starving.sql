@@ -10,6 +10,8 @@ reads:
   - inventory.ebs_price
   - inventory.msk_broker_hourly
   - inventory.msk_cluster_hourly
+  - inventory.pod_hourly
+  - inventory.pod_claim_hourly
   - metrics.volume_hourly
   - metrics.volume_sample
   - metrics.instance_sample
@@ -56,6 +58,7 @@ verdicts:
       Volume {{ name }} is throttled: burst balance is {{ burst_balance_last_percent }}, I/O has been capped at
       {{ baseline_iops }} and {{ baseline_bytes_per_second }} for {{ throttled_minutes }}.
     details: &details
+      - "{% if claim %}Pod {{ claim_pod }} of namespace {{ namespace }} claims the volume as {{ claim }}.{% endif %}"
       - "{% if throttled_since %}Throttled without a pause since {{ throttled_since }}.{% endif %}"
       - "{% if demand_over_baseline_ratio > 1.1 %}Demand (p95) is {{ demand_over_baseline_ratio }} of the baseline.{% endif %}"
       - "{% if queue_length_mean %}The mean queue length is {{ queue_length_mean }} requests.{% endif %}"
@@ -109,6 +112,7 @@ verdicts:
         {% if is_demand_lower_bound and demand_at_least_iops and not is_at_type_maximum %}Measure again one day later: demand is at least
         {{ [demand_at_least_iops, demand_at_least_bytes_per_second] | select | join(' and ') }}, but the limit hides the rest.{% endif %}
     commands: &modify
+      - "{% if claim %}kubectl -n {{ namespace }} describe pvc {{ claim }}{% endif %}"
       - "{% if not cluster_arn %}aws ec2 describe-volumes-modifications --region {{ region }} --volume-ids {{ volume_id }}{% endif %}"
       - >-
         {% if msk_volume_gib and not provisioned_mib_s %}aws kafka update-broker-storage --region {{ region }} --cluster-arn {{ cluster_arn }}
@@ -649,8 +653,12 @@ select
   j.broker_count + greatest(j.broker_count / 3, 1) as more_brokers,
   msk.size_gib as msk_volume_gib,
   msk.baseline_iops as msk_baseline_iops,
-  msk.throughput_mib_s as msk_throughput_mib_s
+  msk.throughput_mib_s as msk_throughput_mib_s,
+  claimed.claim_namespace as namespace,
+  claimed.claim,
+  claimed.claim_pod
 from evaluated as j
+left join inventory.pod_volumes(:hour) as claimed using (volume_id)
 left join lateral (
   select * from metrics.volume_advice(
     :hour, j.account, j.region, j.volume_id, j.reason = 'at_throughput_limit', :headroom_ratio, :step_ratio

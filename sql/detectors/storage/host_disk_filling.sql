@@ -205,18 +205,13 @@ log_dir as (
 
 process as materialized (
   select
-    a.cluster,
-    a.app,
-    a.endpoint,
-    a.application_id,
-    coalesce(a.instance_id, substring(a.endpoint from '://([^/:]+)'), a.endpoint) as host,
+    p.*,
     r.endpoint is not null as has_restored
-  from metrics.jvm_app_hourly as a
+  from public.hosted_processes(:hour) as p
   left join (
     select distinct cluster, endpoint
     from public.processes_restoring(:hour - interval '23 hours', :hour)
   ) as r using (cluster, endpoint)
-  where a.hour = :hour
 ),
 
 -- Computing growth is expensive. It is skipped where usage moved too little within the day to fill the disk within
@@ -294,109 +289,24 @@ worst as (
     hours_to_full asc nulls last, used_ratio desc, mountpoint asc
 ),
 
--- Only stores with the same tasks as a day ago: a store that arrived with a task has not grown.
-store as (
-  select
-    w.cluster,
-    w.endpoint,
-    p.application_id,
-    m.store,
-    sum(m.sst_bytes) as sst_bytes,
-    sum(m.sst_bytes - b.sst_bytes) as grown_bytes
-  from worst as w
-  inner join process as p using (host)
-  inner join metrics.state_store_memory_hourly as m
-    on m.hour = :hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
-  inner join metrics.state_store_memory_hourly as b
-    on b.hour = :hour - interval '24 hours' and m.cluster = b.cluster and m.app = b.app
-    and m.endpoint = b.endpoint and m.store = b.store and m.tasks = b.tasks
-  where w.reason not in ('enough_space', 'not_reported', 'short_history')
-  group by w.cluster, w.endpoint, p.application_id, m.store
-  having sum(m.sst_bytes - b.sst_bytes) > 0
-),
-
 application as (
-  select distinct
-    w.cluster,
-    w.endpoint,
-    w.host,
-    p.cluster as of_cluster,
-    p.application_id
-  from worst as w
-  inner join process as p using (host)
-  where w.reason not in ('enough_space', 'not_reported', 'short_history') and p.application_id is not null
-),
-
-store_placement as (
-  select
-    p.cluster,
-    p.application_id,
-    p.host,
-    m.store,
-    sum(m.sst_bytes) as bytes,
-    sum(m.tasks) as tasks,
-    sum(sum(m.tasks)) over (partition by p.cluster, p.application_id, m.store) as all_tasks
-  from process as p
-  inner join metrics.state_store_memory_hourly as m
-    on m.hour = :hour and p.cluster = m.cluster and p.app = m.app and p.endpoint = m.endpoint
-  where exists (select from application as a where a.of_cluster = p.cluster and a.application_id = p.application_id)
-  group by p.cluster, p.application_id, p.host, m.store
-),
-
-task as (
-  select
-    a.cluster,
-    a.endpoint,
-    sum(h.bytes) / nullif(sum(h.tasks), 0) as bytes
-  from application as a
-  inner join store_placement as h
-    on a.of_cluster = h.cluster and a.application_id = h.application_id and a.host = h.host
-  where h.bytes is not null
-  group by a.cluster, a.endpoint
-),
-
--- Bytes that would be restored here if the worst other host were lost. Stores with more tasks than their changelog has
--- partitions have standbys, which may already be on the hosts that take over.
-failover as (
-  select distinct on (a.cluster, a.endpoint)
-    a.cluster,
-    a.endpoint,
-    h.host as failover_host,
-    sum(h.bytes * n.here / n.remaining) as bytes
-  from application as a
-  inner join store_placement as h
-    on a.of_cluster = h.cluster and a.application_id = h.application_id and a.host <> h.host
-  inner join inventory.topic_hourly as t
-    on t.hour = :hour and h.cluster = t.cluster
-    and h.application_id || '-' || h.store || '-changelog' = t.topic and h.all_tasks <= t.partitions
-  cross join lateral (
-    select
-      count(*) filter (where p.host = a.host) as here,
-      count(*) filter (where p.host <> h.host) as remaining
-    from process as p
-    where p.cluster = h.cluster and p.application_id = h.application_id
-  ) as n
-  group by a.cluster, a.endpoint, h.host
-  order by a.cluster asc, a.endpoint asc, sum(h.bytes * n.here / n.remaining) desc nulls last, h.host asc
-),
-
-stores as (
   select
     cluster,
     endpoint,
-    sum(grown_bytes) as grown_bytes,
-    jsonb_agg(
-      jsonb_build_object(
-        'store', store, 'application_id', application_id, 'grown_bytes', grown_bytes, 'store_bytes', sst_bytes
-      ) order by place
-    ) filter (where place <= 5) as stores
+    host,
+    jsonb_agg(jsonb_build_object('cluster', of_cluster, 'application_id', application_id)) as applications
   from (
-    select
-      *,
-      row_number() over (partition by cluster, endpoint order by grown_bytes desc, application_id asc, store asc) as place
-    from store
-  ) as ranked
-  group by cluster, endpoint
+    select distinct
+      w.cluster,
+      w.endpoint,
+      w.host,
+      p.cluster as of_cluster,
+      p.application_id
+    from worst as w
+    inner join process as p using (host)
+    where w.reason not in ('enough_space', 'not_reported', 'short_history') and p.application_id is not null
+  ) as one
+  group by cluster, endpoint, host
 )
 
 select
@@ -424,10 +334,10 @@ select
   s.stores,
   s.grown_bytes as stores_grown_bytes,
   s.grown_bytes >= :stores_share * w.day_growth * 24 as is_store_growth,
-  o.bytes as task_bytes,
+  f.task_bytes,
   f.failover_host,
-  f.bytes as failover_bytes,
-  (w.used_bytes + f.bytes) / w.size_bytes as failover_ratio,
+  f.failover_bytes,
+  (w.used_bytes + f.failover_bytes) / w.size_bytes as failover_ratio,
   w.to_add_bytes,
   v.volume_id,
   v.region,
@@ -437,9 +347,10 @@ from metrics.node_hourly as n
 left join worst as w using (cluster, endpoint)
 left join (select distinct cluster, endpoint from metrics.file_system_hourly where hour = :hour) as e
   using (cluster, endpoint)
-left join stores as s using (cluster, endpoint)
-left join task as o using (cluster, endpoint)
-left join failover as f using (cluster, endpoint)
+left join lateral public.host_store_growth(:hour, w.host) as s
+  on w.reason not in ('enough_space', 'not_reported', 'short_history')
+left join application as a using (cluster, endpoint)
+left join lateral public.host_failover(:hour, a.host, a.applications) as f on a.host is not null
 -- Matched by size: a file system is hardly smaller than its volume.
 left join lateral (
   select

@@ -3,7 +3,7 @@ title: Application crash loop
 resource_kind: process
 owner_role: application
 maturity: stable
-reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample]
+reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample, inventory.pod_hourly]
 params:
   lives: {default: 3, unit: runs, why: "two short runs are a deployment that was rolled back"}
   life_seconds:
@@ -27,18 +27,38 @@ verdicts:
     details: &details
       - "{% if last_heap_ratio %}Heap in use after GC was {{ last_heap_ratio }} before the last short run ended.{% endif %}"
       - "{% if last_memory_ratio %}Resident memory was {{ last_memory_ratio }} of its limit before the last short run ended.{% endif %}"
+      - >
+        {% if exit_reason %}The last run of its container ended with {{ exit_reason }} (exit code {{ exit_code.value }}) at
+        {{ exited_at }}.{% endif %}
     impact: >
       Each start restores state and rebalances the consumer group; its lag grows meanwhile.
     actions: &actions
       - "Stop the process or roll back its last deployment, so that its group stops rebalancing."
       - >
-        {% if last_memory_ratio >= 0.9 %}Check whether the process was OOM-killed (dmesg, or OOMKilled in its pod's
-        status).{% endif %}
+        {% if exit_reason == 'OOMKilled' %}Raise the memory limit of its container, or reduce its heap and RocksDB
+        caches: it was OOM-killed.{% endif %}
+      - >
+        {% if last_memory_ratio >= 0.9 and not exit_reason %}Check whether the process was OOM-killed (dmesg, or
+        OOMKilled in its pod's status).{% endif %}
       - "{% if last_heap_ratio >= 0.9 %}Search the application log for OutOfMemoryError: the heap was full.{% endif %}"
       - "Find the last exception in the application log: an uncaught exception, or a liveness probe that is too strict."
       - "Fix that cause, then start the process again."
     commands: &commands
-      - "journalctl -u {{ app }} --since '24 hours ago' | grep -iE 'exception|outofmemory|killed' | tail -n 50"
+      - "{% if pod %}kubectl -n {{ namespace }} logs {{ pod }} -c {{ container }} --previous --tail=50{% endif %}"
+      - "{% if pod %}kubectl -n {{ namespace }} describe pod {{ pod }}{% endif %}"
+      - "{% if workload %}kubectl -n {{ namespace }} rollout undo {{ workload }}{% endif %}"
+      - "{% if not pod %}journalctl -u {{ app }} --since '24 hours ago' | grep -iE 'exception|outofmemory|killed' | tail -n 50{% endif %}"
+  container_crash_loop:
+    status: firing
+    severity: critical
+    message: >
+      Container {{ container }} of pod {{ pod }} ({{ name }}) is in a crash loop:
+      {{ container_restarts | counted("restart") }} in 24 h, now in back-off.
+    details: *details
+    impact: >
+      The application runs without this process; the start of its container is delayed by up to 5 min each time.
+    actions: *actions
+    commands: *commands
   restarting:
     status: firing
     severity: warning
@@ -62,15 +82,15 @@ verdicts:
     message: "Not evaluated: process {{ name }} has only {{ known_hours | counted('hour') }} of metrics within the last 24 h."
   not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its start time."}
 causes:
-  dead_threads_stop_group: [crash_loop, restarting]
-  restarts_stop_application: [crash_loop, restarting]
-  restarts_rebalance_group: [crash_loop, restarting]
+  dead_threads_stop_group: [crash_loop, container_crash_loop, restarting]
+  restarts_stop_application: [crash_loop, container_crash_loop, restarting]
+  restarts_rebalance_group: [crash_loop, container_crash_loop, restarting]
 caused_by:
-  memory_stops_threads: [crash_loop, restarting]
-  full_heap_ends_threads: [crash_loop, restarting]
-  growth_stops_process: [crash_loop, restarting]
-  dead_threads_restart_process: [crash_loop, restarting]
-  schema_drift_stops_threads: [crash_loop, restarting]
+  memory_stops_threads: [crash_loop, container_crash_loop, restarting]
+  full_heap_ends_threads: [crash_loop, container_crash_loop, restarting]
+  growth_stops_process: [crash_loop, container_crash_loop, restarting]
+  dead_threads_restart_process: [crash_loop, container_crash_loop, restarting]
+  schema_drift_stops_threads: [crash_loop, container_crash_loop, restarting]
 open_after_hours: 1
 clear_after_hours: 6
 description: |
@@ -78,6 +98,9 @@ description: |
   measured from one observed start to the next, until a run lasts longer. Runs of nearly equal length (within `regular_seconds`) are a schedule. A
   process is in a crash loop if the samples of one hour show `loop_starts` starts at irregular intervals
   (`loop_regular_seconds`).
+
+  On Kubernetes, a container is in a crash loop if the kubelet delays its next start (CrashLoopBackOff) after at least
+  `lives` restarts in 24 hours, whether or not its JVM responds.
 runbook: |
   ## Meaning
   The process starts, runs for a short time, ends, and is started again by its supervisor.
@@ -203,6 +226,7 @@ hour_starts as (
 select
   case
     when n.starts >= :loop_starts and not n.is_regular then 'crash_loop'
+    when k.pod_is_in_back_off and k.pod_restarts_in_day >= :lives then 'container_crash_loop'
     when p.short_runs >= :lives and p.is_regular then 'scheduled'
     when p.short_runs >= :lives and a.process_started_at <= :hour + make_interval(secs => 3600 - :life_seconds)
       then 'recovered'
@@ -225,8 +249,17 @@ select
   case when n.starts >= :loop_starts or p.short_runs >= :lives then least(p.first_short_at, n.first_started_at) end
     as restarting_since,
   coalesce(n.last_started_at, p.last_short_until) as evidence_until,
-  p.ended_runs
+  p.ended_runs,
+  k.pod_namespace as namespace,
+  k.pod,
+  k.pod_container as container,
+  k.pod_workload as workload,
+  k.pod_restarts_in_day as container_restarts,
+  k.pod_exit_reason as exit_reason,
+  k.pod_exit_code as exit_code,
+  k.pod_exited_at as exited_at
 from metrics.jvm_app_hourly as a
 left join process as p using (cluster, endpoint)
 left join hour_starts as n using (cluster, endpoint)
+left join inventory.pods(:hour) as k using (cluster, endpoint)
 where a.hour = :hour

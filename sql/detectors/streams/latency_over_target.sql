@@ -155,28 +155,16 @@ limitations: |
   not reported. Nor is the origin of a late write: an upstream application or a producer. A target that matches no
   application has no effect.
 */
-with process as materialized (
-  select
-    a.cluster,
-    a.endpoint,
-    coalesce(
-      a.application_id, case when a.samples is null then public.last_application_id(a.cluster, a.endpoint, a.hour) end
-    ) as application_id,
-    a.samples
-  from metrics.jvm_app_hourly as a
-  where a.hour = :hour and exists (select 1 from detect.latency_target)
-),
-
-targeted as materialized (
+with targeted as materialized (
   select
     p.*,
     t.target_seconds,
     dense_rank() over (order by p.cluster, p.application_id) as number
-  from process as p
+  from public.stream_processes(:hour) as p
   cross join lateral (
     select detect.latency_target_of(public.resource_key('application', p.cluster, p.application_id)) as target_seconds
   ) as t
-  where p.application_id is not null and t.target_seconds is not null
+  where t.target_seconds is not null and exists (select 1 from detect.latency_target)
 ),
 
 application as materialized (
@@ -185,6 +173,7 @@ application as materialized (
     cluster,
     application_id,
     target_seconds,
+    array_agg(endpoint) as endpoints,
     count(*) as processes,
     count(*) - count(samples) as unresponsive_processes
   from targeted
@@ -195,13 +184,11 @@ node as materialized (
   select
     t.number,
     t.target_seconds,
-    n.cluster,
     n.subtopology,
     n.node,
     n.topics,
     n.holds_back,
     n.readings,
-    n.age_min_ms / 1000 as age_min_seconds,
     n.age_mean_ms / 1000 as age_mean_seconds,
     n.age_max_ms / 1000 as age_max_seconds,
     n.ages_ms
@@ -210,47 +197,12 @@ node as materialized (
     on n.hour = :hour and t.cluster = n.cluster and t.endpoint = n.endpoint
 ),
 
--- Time in the log: a minimum, as records read since the last commit still count as lag; and a maximum.
-lag as materialized (
-  select
-    a.number,
-    c.topic,
-    avg(w.least_seconds) as least_seconds,
-    avg(w.most_seconds) as most_seconds,
-    max(w.least_seconds) as worst_seconds
-  from metrics.consumer_partition_hourly as c
-  inner join application as a on c.cluster = a.cluster and c.group_id = a.application_id
-  cross join lateral (
-    select case when c.lag_records = 0 then 0 else c.lag_records / nullif(c.arriving_per_second, 0) end as most_seconds
-  ) as l
-  cross join lateral (
-    select
-      l.most_seconds,
-      greatest(l.most_seconds - c.commit_gap_p95_seconds, 0) as least_seconds
-    where l.most_seconds = 0 or c.commit_gap_p95_seconds is not null
-  ) as w
-  where c.hour = :hour and w.most_seconds is not null
-  group by a.number, c.topic
-),
-
 source as materialized (
   select
-    n.number,
-    n.subtopology,
-    n.node,
-    t.topic,
-    coalesce(i.kind, 'plain') = 'repartition' as is_own,
-    sum(n.age_mean_seconds * n.readings) / sum(n.readings) as age_mean_seconds,
-    min(n.age_min_seconds) as age_min_seconds,
-    l.least_seconds as log_seconds,
-    l.most_seconds as log_most_seconds,
-    l.worst_seconds as log_worst_seconds
-  from node as n
-  cross join lateral jsonb_array_elements_text(n.topics) as t (topic)
-  left join inventory.topic_hourly as i
-    on i.hour = :hour and n.cluster = i.cluster and t.topic = i.topic
-  left join lag as l on n.number = l.number and t.topic = l.topic
-  group by n.number, n.subtopology, n.node, t.topic, i.kind, l.least_seconds, l.most_seconds, l.worst_seconds
+    a.number,
+    s.*
+  from application as a
+  cross join lateral public.stream_sources(a.cluster, a.application_id, a.endpoints, :hour) as s
 ),
 
 -- Topics that the application reads from outside, and how old their records are when they are written.
@@ -274,13 +226,7 @@ subtopology_source as materialized (
     e.log_worst_seconds,
     max(e.initial_age_seconds) over its as initial_age_seconds,
     first_value(e.topic) over (its order by e.initial_age_seconds desc, e.topic asc) as initial_age_topic
-  from (
-    select
-      number,
-      subtopology
-    from node
-    group by number, subtopology
-  ) as n
+  from (select distinct number, subtopology from node) as n
   inner join external_source as e on n.number = e.number
   where n.subtopology = e.subtopology or not exists (
     select 1 from external_source as own where own.number = n.number and own.subtopology = n.subtopology
@@ -289,22 +235,13 @@ subtopology_source as materialized (
   order by n.number asc, n.subtopology asc, e.age_mean_seconds desc, e.topic asc
 ),
 
--- Sub-topologies that hold records back until windows end, and those downstream of them.
-holding_subtopology as materialized (
+-- Sub-topologies that may follow one that holds records back until windows end.
+downstream_subtopology as materialized (
   select distinct
     number,
     subtopology
-  from node
-  where holds_back
-),
-
-downstream_subtopology as materialized (
-  select distinct
-    s.number,
-    s.subtopology
-  from source as s
-  inner join holding_subtopology as w on s.number = w.number
-  where s.is_own
+  from source
+  where is_own and number in (select n.number from node as n where n.holds_back)
 ),
 
 -- Nodes where records end; in sub-topologies that hold records back, nodes where they enter.
@@ -354,63 +291,32 @@ worst_node as materialized (
   order by number asc, late_ratio desc, raw_late_ratio desc, is_source asc, age_mean_seconds desc, node asc
 ),
 
-internal_topic as (
-  select distinct on (number)
-    number,
-    topic,
-    log_worst_seconds
-  from source
-  where is_own
-  order by number asc, log_worst_seconds desc nulls last, topic asc
-),
-
 application_source as (
   select
     number,
-    bool_and(log_seconds is not null) as is_lag_known,
-    min(age_min_seconds) as age_min_seconds,
-    (array_agg(topic order by age_min_seconds asc, topic asc))[1] as youngest_topic
-  from external_source
+    count(*) filter (where not is_own) > 0 as has_external,
+    bool_and(log_seconds is not null) filter (where not is_own) as is_lag_known,
+    min(age_min_seconds) filter (where not is_own) as age_min_seconds,
+    (array_agg(topic order by age_min_seconds asc, topic asc) filter (where not is_own))[1] as youngest_topic,
+    (array_agg(topic order by log_worst_seconds desc nulls last, topic asc) filter (where is_own))[1] as internal_topic,
+    max(log_worst_seconds) filter (where is_own) as internal_topic_seconds
+  from source
   group by number
 ),
 
--- A group reads old records from the hour it was rewound, or created after other groups, until it has caught up.
-recent_group as materialized (
-  select
-    g.cluster,
-    g.group_id,
-    min(g.hour) as first_hour,
-    max(g.hour) filter (where g.status = 'rewind') as rewound_at
-  from metrics.consumer_group_hourly as g
-  where g.hour > :hour - make_interval(hours => :replay_hours) and g.hour <= :hour
-  group by g.cluster, g.group_id
-),
-
-replay_start as materialized (
+-- Applications that read old records and have not caught up since.
+catching_up as (
   select
     a.number,
-    a.cluster,
-    a.application_id,
-    a.target_seconds,
-    coalesce(g.rewound_at, g.first_hour) as since,
-    g.rewound_at is null as is_new
+    b.since,
+    b.is_new
   from application as a
-  inner join (
-    select
-      *,
-      min(first_hour) over (partition by cluster) as cluster_first_hour
-    from recent_group
-  ) as g on a.cluster = g.cluster and a.application_id = g.group_id
-  where g.rewound_at is not null or g.first_hour > g.cluster_first_hour
-),
-
-catching_up as (
-  select b.*
-  from replay_start as b
+  inner join public.groups_replaying(:hour, cast(:replay_hours as integer)) as b
+    on a.cluster = b.cluster and a.application_id = b.group_id
   where not exists (
     select 1 from metrics.consumer_group_hourly as g
-    where g.cluster = b.cluster and g.group_id = b.application_id
-    and g.hour > b.since and g.hour <= :hour and g.lag_seconds_max <= b.target_seconds
+    where g.cluster = b.cluster and g.group_id = b.group_id
+    and g.hour > b.since and g.hour <= :hour and g.lag_seconds_max <= a.target_seconds
   )
 )
 
@@ -418,7 +324,7 @@ select
   case
     when a.unresponsive_processes = a.processes then 'no_response'
     when n.number is null then 'idle'
-    when t.number is null then 'sources_not_reported'
+    when t.has_external is not true then 'sources_not_reported'
     when not t.is_lag_known then 'lag_not_reported'
     when t.age_min_seconds < -:ahead_seconds then 'producer_clock_ahead'
     when r.number is not null then 'catching_up'
@@ -452,8 +358,8 @@ select
   w.log_worst_seconds as worst_partition_seconds,
   w.initial_age_seconds,
   w.initial_age_topic,
-  o.topic as internal_topic,
-  o.log_worst_seconds as internal_topic_seconds,
+  t.internal_topic,
+  t.internal_topic_seconds,
   t.youngest_topic as clock_ahead_topic,
   -t.age_min_seconds as clock_ahead_seconds,
   r.since as catching_up_since,
@@ -464,5 +370,4 @@ from application as a
 left join (select distinct number from node) as n on a.number = n.number
 left join application_source as t on a.number = t.number
 left join worst_node as w on a.number = w.number
-left join internal_topic as o on a.number = o.number
 left join catching_up as r on a.number = r.number

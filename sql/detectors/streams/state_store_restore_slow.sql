@@ -144,18 +144,6 @@ with process as materialized (
   where a.hour = :hour and known_application.application_id is not null
 ),
 
-observed_restore as (
-  select
-    cluster,
-    application_id,
-    percentile_cont(0.5) within group (order by restored_records_per_second) as records_per_second,
-    count(distinct hour) as hours
-  from metrics.jvm_app_hourly
-  where hour > :hour - make_interval(days => :rate_days) and hour <= :hour
-  and restored_records_per_second is not null
-  group by cluster, application_id
-),
-
 application as (
   select
     p.*,
@@ -171,7 +159,8 @@ application as (
     from process
     group by cluster, application_id
   ) as p
-  left join observed_restore as r on p.cluster = r.cluster and p.application_id = r.application_id
+  left join public.restore_rates(:hour, cast(:rate_days as integer)) as r
+    on p.cluster = r.cluster and p.application_id = r.application_id
 ),
 
 -- One row per store and process.
@@ -238,15 +227,11 @@ worst_host as (
     group by cluster, application_id, host
   ) as m
   inner join application as a on m.cluster = a.cluster and m.application_id = a.application_id
-  inner join (
-    select
-      cluster,
-      application_id,
-      host,
-      count(*) as processes
-    from process
-    group by cluster, application_id, host
-  ) as own on m.cluster = own.cluster and m.application_id = own.application_id and m.host = own.host
+  cross join lateral (
+    select count(*) as processes
+    from process as p
+    where p.cluster = m.cluster and p.application_id = m.application_id and p.host = m.host
+  ) as own
   cross join lateral (
     select coalesce(nullif(a.processes - own.processes, 0), own.processes) as processes
   ) as takeover
@@ -306,19 +291,14 @@ restoring as (
   ) as own
   where p.restored_records_per_second is not null
   order by p.cluster asc, p.application_id asc, seconds desc nulls last, p.endpoint asc
-),
-
-reported_cluster as (
-  select distinct cluster
-  from inventory.topic_hourly
-  where hour = :hour
 )
 
 select
   case
     when r.seconds >= :restore_seconds and r.is_from_scratch then 'restoring_from_scratch'
     when r.seconds >= :restore_seconds then 'restoring'
-    when t.cluster is null then 'topics_not_reported'
+    when not exists (select from inventory.topic_hourly as t where t.hour = :hour and t.cluster = a.cluster)
+      then 'topics_not_reported'
     when a.unresponsive_processes > 0 then 'no_response'
     when s.cluster is null then 'stateless'
     when w.seconds >= :restore_seconds and not s.has_missing_tasks then 'slow_failover'
@@ -350,7 +330,6 @@ select
   a.unresponsive_processes,
   m.stores as slowest_stores
 from application as a
-left join reported_cluster as t on a.cluster = t.cluster
 left join application_state as s on a.cluster = s.cluster and a.application_id = s.application_id
 left join worst_host as w on a.cluster = w.cluster and a.application_id = w.application_id
 left join slowest_store as m on a.cluster = m.cluster and a.application_id = m.application_id

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.charts.draw import FOLDER, _alt, _with_gaps, draw_finding, in_the_dark, load_plot, plot_finding
+from streamwarden.charts.draw import FOLDER, alt_text, draw_finding, in_the_dark, load_plot, plot_finding
+from streamwarden.charts.specification import with_gaps
 from streamwarden.detectors import load_detectors
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -65,10 +66,10 @@ def test_each_kind_is_drawn_with_alt_text_and_escaped_names(warehouse: sa.Engine
 def test_units_fit_the_values_and_limits_are_labeled(warehouse: sa.Engine, folder: Path) -> None:
     drawing = draw_finding(warehouse, "stacked", HOUR, {"id": "orders"}, "svg", folder)
     assert drawing is not None and b"GiB" in drawing.content
-    assert b">memory<" in drawing.content and b"limit memory" not in drawing.content + drawing.alt.encode()
+    assert b">Memory<" in drawing.content and b"limit memory" not in drawing.content + drawing.alt.encode()
     assert "orders, heap 4.66 GiB" in drawing.alt
     counted = FOLDER / "broker_partitions_too_many.sql"
-    assert _alt(load_plot(counted)[0], [{"label": "1", "series": "leaders", "value": 4321}], HOUR).endswith(
+    assert alt_text(load_plot(counted)[0], [{"label": "1", "series": "leaders", "value": 4321}], HOUR).endswith(
         "1, leaders 4,321 partitions."
     )
     drawing = draw_finding(warehouse, "lines", HOUR, {"id": "vol"}, "svg", folder)
@@ -94,8 +95,8 @@ def test_a_line_has_a_break_where_points_are_missing() -> None:
         return HOUR + timedelta(minutes=minute)
 
     points = [(at(minute), 1.0) for minute in (0, 1, 2, 3, 20, 21)]
-    assert [minute for minute, value in _with_gaps(points) if math.isnan(value)] == [at(4)]
-    assert _with_gaps(points[:2]) == points[:2]
+    assert [minute for minute, value in with_gaps(points) if math.isnan(value)] == [at(4)]
+    assert with_gaps(points[:2]) == points[:2]
 
 
 def test_the_same_data_gives_the_same_file(warehouse: sa.Engine, folder: Path) -> None:

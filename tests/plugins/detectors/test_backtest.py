@@ -13,13 +13,15 @@ import sqlalchemy as sa
 import yaml
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.causes import find_causes
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.backtest import Backtest, backtest, for_scripts, parse_settings
 from streamwarden.detectors.load import changed
 
 from tests.plugins.cli.test_cli import in_this_process
 from tests.sql.cases import insert_given
-from tests.sql.rows import insert_row
+from tests.sql.cause_cases import CASES as CAUSE_CASES
+from tests.sql.rows import HOUR, insert_row
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
 CASES = Path(__file__).parents[2] / "sql" / "detectors"
@@ -291,6 +293,27 @@ def test_the_command_prints_the_differences(warehouse: sa.Engine, warehouse_url:
     scripted = json.loads(command(warehouse_url, tmp_path, *arguments, "--json").stdout)
     assert scripted["tried"]["params"]["warn_hours"] == 9
     assert [ticket["difference"] for ticket in scripted["tickets"]] == ["opens", "unchanged"]
+
+
+def test_the_command_ranks_causes_with_other_parameters(
+    warehouse: sa.Engine, warehouse_url: str, tmp_path: Path
+) -> None:
+    case = next(case for case in CAUSE_CASES if [row.get("accepted") for row in case.case["expect"]] == [True])
+    with warehouse.begin() as connection:
+        resources = case.insert(connection)
+    find_causes(warehouse, DETECTORS, HOUR)
+    effect, cause = (case.case["expect"][0][key].partition(":")[2] for key in ("effect", "cause"))
+    arguments = ("causes", "--from", "2026-01-05T10:00", "--to", "2026-01-05T11:00", "--set", "accepted_strength=1.01")
+    lines = command(warehouse_url, tmp_path, *arguments).stdout.splitlines()
+    assert lines[1].startswith("2026-01-05 10:00") and effect in lines[1] and cause in lines[1]
+    assert lines[1].rstrip().endswith("–")
+    assert lines[3:] == [
+        "in force: 1 accepted cause", "with accepted_strength=1.01: 0 accepted causes", "1 hour, 1 difference"
+    ]  # fmt: skip
+    scripted = json.loads(command(warehouse_url, tmp_path, *arguments, "--json").stdout)
+    assert {scripted["changes"][0]["effect"], scripted["changes"][0]["in_force"]} <= set(resources)
+    refused = command(warehouse_url, tmp_path, *arguments[:5])
+    assert refused.returncode == 1 and "--set name=value is required" in refused.stderr + refused.stdout
 
 
 def command(warehouse_url: str, folder: Path, *arguments: str) -> Any:

@@ -9,6 +9,7 @@ from streamwarden.detectors import load_detectors
 from streamwarden.detectors.new import new_detector
 
 from tests.sql.cases import evaluate_case, read_cases, unmet
+from tests.sql.commands import faults_of
 
 
 def new(tmp_path: Path, name: str, kind: str, *reads: str, metric: str = "") -> tuple[Path, Path]:
@@ -36,7 +37,9 @@ def test_a_new_detector_loads_and_its_cases_pass(
     assert (detector.resource_kind, detector.reads, detector.sql) == (resource, reads, sql.read_text())
     found = read_cases(cases)
     for case in found:
-        assert list(unmet(evaluate_case(module_warehouse, detector, case), case)) == []
+        findings = evaluate_case(module_warehouse, detector, case)
+        assert list(unmet(findings, case)) == []
+        assert [fault for finding in findings for fault in faults_of(finding)] == []
     assert {row["reason"] for case in found for row in case["expect"]} == set(detector.verdicts)
     assert len({row[detector.identity[0]] for row in found[-1]["given"][reads[0]]}) == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Warehouse
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.warehouse import engine
 from streamwarden.cli.main import app
 from streamwarden.cli.mistakes import partitioned_tables
 from streamwarden.store.housekeeping import keep_house
 from streamwarden.store.migrate import migrate
 from streamwarden.store.size import table_sizes
 from typer.testing import CliRunner
+
+from tests.conftest import a_database
 
 NOW = datetime(2026, 11, 21, 2, 20, tzinfo=UTC)
 LATER = NOW + timedelta(days=40)
@@ -27,11 +31,20 @@ _INSERT = {
 }
 
 
+@pytest.fixture(scope="module")
+def house_template() -> Iterator[str]:
+    """URL of a warehouse as users have it, without the default partitions of other tests."""
+    with a_database() as url:
+        migrate(engine(url))
+        engine(url).dispose()
+        yield url
+
+
 @pytest.fixture
-def house(empty_warehouse: sa.Engine) -> sa.Engine:
-    """A warehouse as users have it, without the default partitions of other tests."""
-    migrate(empty_warehouse)
-    return empty_warehouse
+def house(house_template: str) -> Iterator[sa.Engine]:
+    """Engine on a copy of `house_template`."""
+    with a_database(like=house_template) as url:
+        yield engine(url)
 
 
 def _fill(house: sa.Engine, table: str, newest: datetime, days: int, step: int = 1) -> None:
@@ -75,7 +88,7 @@ def test_every_table_of_hours_is_partitioned(house: sa.Engine) -> None:
 
 
 def test_samples_are_dropped_by_day_and_facts_by_month(house: sa.Engine) -> None:
-    _fill(house, FACTS, NOW, 500, step=5)  # empty partitions of samples are dropped without confirmation
+    _fill(house, FACTS, NOW, 501, step=25)  # empty partitions of samples are dropped without confirmation
     _fill(house, SAMPLES, NOW, 40)
     done, left = keep_house(house, SETTINGS, NOW)
     assert left == []

@@ -7,15 +7,25 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from streamwarden.base.config import Config, Tickets
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
+from streamwarden.detectors import Finding
+from streamwarden.detectors.evaluate import store_findings
 from streamwarden.tickets import deliver, listen, reconcile
 
-from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, MemorySink, fingerprint_of, hour, mute
+from tests.plugins.tickets.scenario import (
+    DETECTORS,
+    DeliveryScenario,
+    MemorySink,
+    fingerprint_of,
+    hour,
+    mute,
+    resource,
+)
 
 
 @pytest.fixture
@@ -354,7 +364,7 @@ def _evaluations(scenario: DeliveryScenario) -> list[Any]:
     )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data(), detector_id=st.sampled_from(["ebs_volume_starving", "app_memory_heavy"]))
 def test_the_order_in_which_hours_are_evaluated_does_not_matter(
     shared_scenario: DeliveryScenario, statuses: list[str], data: st.DataObject, detector_id: str
@@ -378,7 +388,7 @@ def test_the_order_in_which_hours_are_evaluated_does_not_matter(
     assert scenario.changes() == changes, "a further run changes nothing"
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS, data=st.data())
 def test_backfilled_hours_only_move_the_opened_hour_of_open_tickets(
     shared_scenario: DeliveryScenario, statuses: list[str], data: st.DataObject
@@ -437,7 +447,7 @@ def test_hours_that_were_read_too_late_close_no_ticket(scenario: DeliveryScenari
     assert run().closed == 0
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(statuses=HOURS)
 def test_the_tracker_receives_closings_and_reopenings_alternately(
     shared_scenario: DeliveryScenario, statuses: list[str]
@@ -526,3 +536,70 @@ def test_other_affected_resources_of_an_open_cluster_finding_are_news_once(
         run()
     assert scenario.actions() == ["create", "comment"]
     assert scenario.changes()[1]["body"] == "The affected resources changed:"
+
+
+FINDINGS = [
+    ("ebs_volume_starving", "v1"), ("ebs_volume_starving", "v2"), ("consumer_group_lagging", "billing"),
+    ("consumer_group_lagging", "search"), ("consumer_rogue", "c"), ("app_memory_heavy", "p1"),
+]  # fmt: skip
+PAST = st.tuples(
+    st.sampled_from(["firing", "firing", "ok", "unknown", "gone"]), st.sampled_from(["bad", "worse"]),
+    st.sampled_from(["warning", "critical"]),
+)  # fmt: skip
+
+
+def _backfill(scenario: DeliveryScenario, number: int, past: list[tuple[str, str, str]], tie: float) -> None:
+    """An hour with these findings, its causes, tickets, and deliveries."""
+    for detector_id in DETECTORS:
+        mine = [(name, of) for (id_, name), of in zip(FINDINGS, past, strict=True) if id_ == detector_id]
+        scenario.evaluate(number, {"other": "ok"}, detector_id)
+        with scenario.engine.begin() as connection:
+            for name, (status, reason, severity) in mine:
+                if status != "gone":
+                    is_firing = status == "firing"
+                    finding = Finding(
+                        detector_id, resource(name, detector_id), reason, status,  # type: ignore[arg-type]
+                        severity if is_firing else None, {}, f"It is {reason}.",
+                    )  # fmt: skip
+                    store_findings(connection, [finding], hour(number), hour(number))
+    firing = {name for (_, name), (status, *_) in zip(FINDINGS, past, strict=True) if status == "firing"}
+    ties = {
+        (fingerprint_of(group, "consumer_group_lagging"), fingerprint_of(volume)): tie
+        for group, volume in (("billing", "v1"), ("search", "v2"))
+        if {group, volume} <= firing
+    }
+    if ties:
+        scenario.store_causes(number, ties)
+    reconcile(scenario.engine, Config(), DETECTORS)
+
+
+@pytest.mark.slow
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])
+@given(
+    order=st.permutations(range(24)),
+    hours=st.lists(st.lists(PAST, min_size=len(FINDINGS), max_size=len(FINDINGS)), min_size=24, max_size=24),
+    ties=st.lists(st.sampled_from([0.9, 0.2]), min_size=24, max_size=24),
+)
+def test_a_backfilled_day_changes_only_the_history_of_the_open_tickets(
+    shared_scenario: DeliveryScenario, order: list[int], hours: list[list[tuple[str, str, str]]], ties: list[float]
+) -> None:
+    """The present hour has an incident, a single finding, and healthy resources; then the 24 hours before arrive."""
+    scenario, sink = shared_scenario, MemorySink()
+    scenario.clear()
+    now = [("firing", "bad", "critical")] * 3 + [("ok", "good", "")] * 2 + [("firing", "bad", "warning")]
+    for number in (24, 25):  # app_memory_heavy opens after two hours
+        _backfill(scenario, number, now, 0.9)
+    deliver(scenario.engine, sink, Config())
+
+    def present() -> tuple[Any, ...]:
+        history = ("opened_hour", "updated_at")
+        tickets = [{key: t[key] for key in t if key not in history} for t in scenario.tickets()]
+        return tickets, scenario.changes(), list(sink.issue_drafts), list(sink.updates)
+
+    before = present()
+    assert {t["resource_name"] for t in before[0] if t["state"] == "open"} == {"v1", "v2", "billing", "p1"}
+    assert len(sink.issue_drafts) == 3, "billing is in the issue of v1"
+    for number in order:
+        _backfill(scenario, number, hours[number], ties[number])
+        deliver(scenario.engine, sink, Config())
+        assert present() == before, (number, hours[number])

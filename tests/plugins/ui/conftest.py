@@ -40,7 +40,7 @@ class Place:
 
     def environment(self) -> dict[str, str]:
         config = self.folder / "streamwarden.yaml"
-        config.write_text("{}\n")
+        config.write_text("owners: [{owner: team-1, users: [viewer]}, {owner: team-3, roles: [viewer]}]\n")
         return {CONFIG_ENV: str(config), WAREHOUSE_ENV: self.warehouse_url}
 
     def say(self, line: str, /) -> None:
@@ -76,8 +76,9 @@ def chromium() -> Iterator[Any]:
     program = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if p), None)
     if program is None:
         pytest.skip("no Chromium here: the page tests are left out (sudo apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=60_000)  # the default of 5 s is too short for a busy machine
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS.split())
         yield browser
@@ -101,23 +102,40 @@ def editor_page(chromium: Any, airflow: Airflow) -> Iterator[Any]:
 @contextmanager
 def page_of(chromium: Any, airflow: Airflow, user: str) -> Iterator[Any]:
     """A page of a user who has logged in."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=airflow.url)
+    state = _state_of(chromium, airflow.url, airflow.password(user), user)
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, base_url=airflow.url, storage_state=state)
+    context.set_default_timeout(60_000)
     page = context.new_page()
     faults: list[str] = []
     page.on("dialog", lambda dialog: (faults.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("console", lambda m: faults.append(m.text) if "Content Security Policy" in m.text else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
-    log_in(page, airflow, "/streamwarden/", user)
     yield page
     context.close()
     assert faults == []
 
 
+_states: dict[tuple[str, str], Any] = {}
+
+
+def _state_of(chromium: Any, url: str, password: str, user: str) -> Any:
+    """Cookies and storage of a user who has logged in; the form is filled in once per user, as it takes a second."""
+    if (url, user) not in _states:
+        with chromium.new_context(base_url=url) as context:
+            _fill_in(context.new_page(), "/streamwarden/", password, user)
+            _states[url, user] = context.storage_state()
+    return _states[url, user]
+
+
 def log_in(page: Any, airflow: Airflow, path: str, user: str = "viewer") -> None:
     """Opens a page, and logs in with the form that Airflow shows instead."""
-    page.goto(path)
-    page.fill("input[name=username]", user)
-    page.fill("input[name=password]", airflow.password(user))
+    _fill_in(page, path, airflow.password(user), user)
+
+
+def _fill_in(page: Any, path: str, password: str, user: str) -> None:
+    page.goto(path, timeout=60_000)
+    page.fill("input[name=username]", user, timeout=60_000)
+    page.fill("input[name=password]", password)
     page.press("input[name=password]", "Enter")
     page.wait_for_url(lambda url: "/auth/" not in url, timeout=60_000)
 

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import expect
 from streamwarden.base.config import Config
+from streamwarden.base.hours import HOUR
 from streamwarden.tickets import reconcile
 
 from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, fingerprint_of, hour
@@ -28,8 +29,27 @@ def incident(module_warehouse: sa.Engine) -> DeliveryScenario:
         for number, size in ((-1, 100), (0, 200)):
             row = {"account": "1", "region": "r", "volume_id": "vol-1", "size_gib": size}
             insert_row(connection, "inventory.volume_hourly", {"hour": hour(number), **row})
+        ticket = {"detector": "ebs_volume_starving", "severity": "critical", "state": "closed", "muted": None,
+                  "role": "alone"}  # fmt: skip
+        for days, name, reason in ((9, "vol-2", "healthy"), (5, "vol-1", "person"), (3, "vol-3", "wont_fix")):
+            opened = hour(-24 * days)
+            times = {"hour": opened, "opened_hour": opened, "last_firing_hour": opened + 4 * HOUR}
+            names = {"fingerprint": fingerprint_of(name), "resource_name": name, "resource": f"volume:1/r/{name}",
+                     "title": f"ebs_volume_starving title: {name}", "close_reason": reason}  # fmt: skip
+            insert_row(connection, "tickets.ticket", {**ticket, **times, **names, "closed_hour": opened + 6 * HOUR})
+        connection.execute(
+            sa.text("""
+            insert into tickets.response (fingerprint, detector, ticket_id, verb, who, place, words)
+            select fingerprint, detector, ticket_id, 'close', 'ann', 'page', 'Moved to <b>gp3</b>.'
+            from tickets.ticket where close_reason = 'person'""")
+        )
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(-24 * 5).date()})
+        for number, size in ((3, 100), (5, 300)):
+            row = {"account": "1", "region": "r", "volume_id": "vol-1", "size_gib": size}
+            insert_row(connection, "inventory.volume_hourly", {"hour": hour(-24 * 5 + number), **row})
     for number in range(3):
-        scenario.evaluate(number, {"vol-1": "firing"}, message="Its bucket is empty.")
+        actions = ["Raise the limit."]
+        scenario.evaluate(number, {"vol-1": "firing"}, message="Its bucket is empty.", actions=actions)
         states = {"billing": "firing", "search": "firing" if number else "ok", "audit": "firing"}
         scenario.evaluate(number, states, LAG, severity="warning", reason="stuck", message="It is <b>late</b>.")
         scenario.store_causes(number, {(billing, volume): 0.9, (search, volume): 0.7, (audit, volume): 0.1})
@@ -52,10 +72,29 @@ def test_an_incident_is_one_page(page: Any, incident: DeliveryScenario) -> None:
     refused = page.locator("section:has(#refused)").inner_text()
     assert "audit" in refused and "its partitions lie there" in refused
     assert "vol-1: size 100 GiB → 200 GiB (hour 2026-01-05 10:00 UTC)" in text
-    assert page.locator("section:has(#hours) svg.strip").count() == 3
+    expect(page.locator("section:has(#hours) svg.strip")).to_have_count(3)
     assert "0.90" in page.locator("section:has(#why)").inner_text()
     if folder := os.environ.get("PICTURES"):
         page.screenshot(path=f"{folder}/incident.png", full_page=True)
+
+
+def test_the_incident_says_what_to_do_and_draws_its_chain(page: Any, incident: DeliveryScenario) -> None:
+    page.goto(f"/streamwarden/incidents/{fingerprint_of('search', LAG)}")
+    assert "Raise the limit." in page.locator(".advice").inner_text()
+    graph = page.locator(".chain svg")
+    label = graph.get_attribute("aria-label")
+    assert label == ("Chain from the root cause: vol-1 (critical); then billing (warning), search (warning).")
+    assert graph.locator("rect").count() == 2 * 3 and graph.locator("path.link").count() == 2
+
+
+def test_similar_past_incidents_and_what_closed_them(page: Any, incident: DeliveryScenario) -> None:
+    page.goto(f"/streamwarden/incidents/{fingerprint_of('vol-1')}")
+    rows = page.locator("section:has(#similar) tbody tr")
+    assert [row.split("title: ")[1][:5] for row in rows.all_inner_texts()] == ["vol-1", "vol-3", "vol-2"]
+    first = rows.first.inner_text()
+    assert "same resource" in first and "closed by a person" in first
+    assert "closed by ann: Moved to <b>gp3</b>." in first and "Size: 100 GiB → 300 GiB" in first
+    assert "won't fix" in rows.nth(1).inner_text() and "same detector" in rows.nth(1).inner_text()
 
 
 def test_both_pages_show_that_no_root_cause_was_found(page: Any, incident: DeliveryScenario) -> None:
@@ -65,7 +104,7 @@ def test_both_pages_show_that_no_root_cause_was_found(page: Any, incident: Deliv
         assert "No related finding explains this one. Also checked: " in text and "EBS volume" not in text
         assert "ebs_volume_starving title: vol-1: its partitions lie there." in text
         page.goto(f"/streamwarden/{place}/{fingerprint_of('billing', LAG)}")
-        assert not page.locator("#unexplained").count(), "its root cause is known"
+        expect(page.locator("#unexplained")).to_have_count(0)  # its root cause is known
     if folder := os.environ.get("PICTURES"):
         page.goto(f"/streamwarden/incidents/{fingerprint_of('audit', LAG)}")
         page.screenshot(path=f"{folder}/unexplained.png", full_page=True)

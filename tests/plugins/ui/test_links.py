@@ -10,9 +10,10 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.causes import store_topology
+from streamwarden.charts.changes import change_text, changes_of
 from streamwarden.detectors.resources import KINDS, resource_key
 from streamwarden.ui.links import UnknownError, display_name, external_links, key_columns, resource_path
-from streamwarden.ui.timeline import change_text, changes_of, timeline
+from streamwarden.ui.timeline import timeline
 
 from tests.sql.rows import HOUR, insert_row
 

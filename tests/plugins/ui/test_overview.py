@@ -95,7 +95,7 @@ def test_the_root_cause_with_the_most_effects_is_first(page: Any, large: sa.Engi
     page.goto("/streamwarden/")
     first = page.locator(".incidents tbody tr").first
     assert "Unused topics +20 effects" in first.inner_text()
-    assert page.locator(".incidents tbody tr").count() == MAX_INCIDENTS
+    expect(page.locator(".incidents tbody tr")).to_have_count(MAX_INCIDENTS)
 
 
 def test_the_incidents_are_paged_and_have_no_downstream_effects(page: Any, large: sa.Engine) -> None:
@@ -107,13 +107,13 @@ def test_the_incidents_are_paged_and_have_no_downstream_effects(page: Any, large
         following = page.locator("a[rel=next]")
         if len(seen) > 60 or not following.count():
             break
-        following.click()
-        page.wait_for_load_state()
+        with page.expect_navigation():
+            following.click()
     assert len({*seen}) == len(seen) >= 60
     effects = {f"{n:064x}" for n in range(20)}
     assert not any(address.rpartition("/")[2] in effects for address in seen)
     page.goto(f"/streamwarden/?page={-(-total // MAX_INCIDENTS)}")
-    assert page.locator("a[rel=next]").count() == 0
+    expect(page.locator("a[rel=next]")).to_have_count(0)
     page.goto("/streamwarden/?page=999")
     expect(page.locator("main")).to_contain_text("No more incidents.")
 
@@ -128,6 +128,23 @@ def test_pages_keep_their_budgets(page: Any, large: sa.Engine, path: str, most_k
     answer = page.goto(f"/streamwarden{path}")
     assert answer.status == 200
     assert len(answer.body()) <= most_kib * KIB
+
+
+def test_mine_filters_by_the_owners_of_the_login(page: Any, editor_page: Any, large: sa.Engine) -> None:
+    for address in ("/streamwarden/", "/streamwarden/findings"):
+        page.goto(address)
+        page.get_by_role("link", name="Mine (team-1, team-3)").click()
+        page.wait_for_load_state()
+        assert page.url.endswith("?owner=team-1&owner=team-3")
+        expect(page.locator("main")).to_contain_text("Only owner team-1, team-3.")
+    page.goto("/streamwarden/?owner=team-1")
+    owners = page.locator(".incidents tbody tr td:nth-child(4)").all_inner_texts()
+    assert owners and {*owners} == {"team-1"}
+    shown = int(page.locator(".tiles .warning b").inner_text())
+    page.locator(".tiles .warning a").click()
+    expect(page.locator(".lead")).to_contain_text(f"{shown} findings")
+    editor_page.goto("/streamwarden/")
+    assert editor_page.get_by_role("link", name="Mine").count() == 0
 
 
 def test_tiles_show_the_worst_state(page: Any, large: sa.Engine) -> None:

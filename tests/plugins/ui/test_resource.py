@@ -23,7 +23,7 @@ def test_the_page_of_a_group(page: Any, findings: dict[str, str]) -> None:
     assert page.locator(".facts").inner_text().split("\n")[-1] == "unassigned"
     firing = page.locator("section:has(#firing)")
     assert "1 h 7 min behind" in firing.inner_text()
-    assert firing.get_by_role("link", name="Ticket issue7").count() == 1
+    expect(firing.get_by_role("link", name="Ticket issue7")).to_have_count(1)
     assert (
         "Consumer lag not recovering"
         in page.locator("section:has(#not-evaluated) ~ section:has(#tickets)").inner_text()
@@ -54,7 +54,7 @@ def test_dependencies_lead_from_a_group_to_its_topic_and_back(page: Any, finding
     downstream = page.locator("section:has(#chain) .halves > div").last
     assert "2 consumer groups" in downstream.inner_text()
     assert downstream.locator("li").first.inner_text() == "billing warning"  # the worst first
-    assert page.locator("main script").count() == 0
+    expect(page.locator("main script")).to_have_count(0)
 
 
 def test_what_was_not_evaluated_has_a_reason(page: Any, findings: dict[str, str]) -> None:

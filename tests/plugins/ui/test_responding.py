@@ -220,7 +220,7 @@ def test_responses_are_exchanged_with_the_tracker(
     rows = page.locator("section:has(#responses) tbody tr").all_inner_texts()
     assert "a person in roundup" in rows[0] and "snoozed until" in rows[0]
     assert "editor on the page" in rows[1] and "acknowledged" in rows[1]
-    assert page.locator("main form").count() == 0, "the viewer only reads"
+    expect(page.locator("main form")).to_have_count(0)  # the viewer only reads
 
     editor_page.goto(f"/streamwarden/incidents/{BILLING}")
     editor_page.get_by_role("button", name="Unmute").click()

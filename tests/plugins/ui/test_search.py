@@ -43,11 +43,13 @@ def test_words_without_a_match_are_no_error(page: Any, findings: dict[str, str],
 def test_results_appear_while_typing_and_the_keyboard_is_enough(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/detectors")
     page.keyboard.press("/")
-    page.keyboard.type("billing")
+    with page.expect_response(lambda answer: answer.url.endswith("q=billing")):
+        page.keyboard.type("billing")
     expect(page.locator("#search-results li")).to_have_count(3)  # the finding, the group, and the group on its topic
     page.keyboard.press("Escape")
     expect(page.locator("#search-results")).to_be_hidden()
-    page.keyboard.type(" demo/")
+    with page.expect_response(lambda answer: answer.url.endswith("demo%2F")):  # the list of the words before is as long
+        page.keyboard.type(" demo/")
     expect(page.locator("#search-results")).to_be_visible()
     expect(page.locator("#search-results li")).to_have_count(3)
     page.keyboard.press("ArrowDown")
@@ -68,7 +70,7 @@ def test_search_works_without_javascript(chromium: Any, airflow: Any, findings: 
         page.fill("#search-field", "billing")
         page.press("#search-field", "Enter")
         page.wait_for_url("**/search?q=billing")
-        assert page.locator("section:has(#resources) li").count() == 2
+        expect(page.locator("section:has(#resources) li")).to_have_count(2)
         plain.close()
 
 
@@ -79,10 +81,10 @@ def test_search_works_without_javascript(chromium: Any, airflow: Any, findings: 
 )  # fmt: skip
 def test_the_filters_are_in_the_address(page: Any, findings: dict[str, str], query: str, number: int) -> None:
     page.goto(f"/streamwarden/findings?{query}")
-    assert page.locator("article").count() == number
+    expect(page.locator("article")).to_have_count(number)
     page.get_by_role("button", name="Show").click()
     page.wait_for_url("**/findings?severity=**")
-    assert page.locator("article").count() == number  # the form keeps the filters
+    expect(page.locator("article")).to_have_count(number)  # the form keeps the filters
 
 
 def test_an_invalid_filter_is_a_page_with_status_400(page: Any, findings: dict[str, str]) -> None:

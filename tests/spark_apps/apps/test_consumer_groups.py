@@ -40,6 +40,7 @@ from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.simulator.frames import KNOWN_COMMITS, NO_KNOWN_ENDS, rows_frame
 from tests.spark_apps.offsets_log import Commit, commit, log_partition, times_written, write_commits, write_group
+from tests.spark_apps.sources.connect_api import connect_api
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -377,7 +378,9 @@ def test_a_past_hour_comes_from_the_commit_history(
     assert "shop/warm-up" not in found
 
 
-@pytest.mark.parametrize(("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), (3, 39.5, 360)])
+@pytest.mark.parametrize(
+    ("hours", "minutes_ahead", "known_end"), [(2, 50.0, 358), pytest.param(3, 39.5, 360, marks=pytest.mark.rare)]
+)
 def test_a_clock_ahead_does_not_hide_a_stuck_group(
     servers: str,
     run_hour: Callable[[datetime], Config],
@@ -665,6 +668,7 @@ def test_the_position_of_a_samza_job_comes_from_its_checkpoints(
     assert not {resource for resource in gaps if job in resource}
 
 
+@pytest.mark.rare
 def test_members_that_leave_a_group_are_in_its_generations(
     servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
@@ -776,13 +780,19 @@ def test_an_unreachable_cluster_is_a_gap_without_rows_and_its_registry_is_read(
     cluster: dict[str, Any] = {"name": "dead", "bootstrap_servers": "127.0.0.1:1"}
     monkeypatch.setenv(CONFIG_ENV, str(file))
     monkeypatch.setitem(spark.sparkContext.environment, CONFIG_ENV, str(file))
-    with registry() as (url, _):
-        file.write_text(yaml.safe_dump({"kafka": [cluster | {"schema_registry": {"url": f"{url}/one_broken"}}]}))
-        loaded = run_app(spark, "consumer_groups", present_hour() - HOUR, load_config())
+    with registry() as (url, _), connect_api() as connect:
+        connects = [{"name": "main", "url": f"{connect}/good"}, {"name": "bad", "url": f"{connect}/down"}]
+        rest = {"schema_registry": {"url": f"{url}/one_broken"}, "connect": connects}
+        file.write_text(yaml.safe_dump({"kafka": [cluster | rest]}))
+        loaded = run_app(spark, "consumer_groups", present_hour(), load_config())
     assert {table: n for table, n in loaded.items() if n} == {
         "inventory.schema_hourly": len(SCHEMAS),
         "inventory.registered_schema": 4,
+        "inventory.connector_hourly": 2,
+        "inventory.connector_task_hourly": 2,
     }
+    sink = rows(warehouse, "inventory.connector_hourly", "connector")["s"]
+    assert (sink["group_id"], sink["tasks"], sink["state"]) == ("connect-s", 1, "RUNNING")
     versions = rows(warehouse, "inventory.schema_hourly", "subject", "version")
     assert (versions["orders-value", 2]["schema_id"], versions["orders-value", 2]["compatibility"]) == (
         4,
@@ -801,4 +811,5 @@ def test_an_unreachable_cluster_is_a_gap_without_rows_and_its_registry_is_read(
         ("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits", "samza_checkpoints"),
         "refused",
     )
+    assert coverage["kafka_connect", "dead connect bad"]["status"] == "refused"
     assert "no broker of cluster 'dead' at 127.0.0.1:1 responded" in coverage["kafka_topics", "dead"]["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ import yaml
 from demo.aws_endpoint import AwsEndpoint
 from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
-from streamwarden.base.hours import HOUR
+from streamwarden.base.hours import HOUR, gap_of_present
 from streamwarden.detectors import evaluate, load_detectors
 
 from spark_apps.apps import ebs_volumes, machines
+from spark_apps.apps.ebs_volumes import inventory
 from spark_apps.submit import run_app
 from tests.sql.rows import insert_row
 
@@ -56,6 +58,7 @@ def endpoint(
 ) -> Iterator[AwsEndpoint]:
     for module in (ebs_volumes, machines):
         monkeypatch.setattr(module, "datetime", Clock)
+    monkeypatch.setattr(inventory, "gap_of_present", partial(gap_of_present, now=NOW))  # the run may cross an hour
     file = tmp_path / "streamwarden.yaml"
     settings = {"aws": [{"account": PLACE[0], "regions": [PLACE[1]]}], "gathering": {"settle_minutes": 0}}
     file.write_text(yaml.safe_dump(settings))

@@ -120,6 +120,7 @@ def test_an_hour_of_a_cluster_with_enhanced_monitoring(world: World, run: Run, w
     assert asked == 3 * (24 + 10 + 8 - 1 + 1) + 2 - 0
 
 
+@pytest.mark.rare
 def test_the_level_default_costs_less_and_says_what_is_missing(world: World, run: Run, warehouse: sa.Engine) -> None:
     world.msk.add(MskCluster(ACCOUNT, REGION, "orders"))
     run()
@@ -233,6 +234,7 @@ def test_the_flagships_at_the_level_per_broker(
     assert all("aws ec2" not in command for command in actions) and "update-broker-storage" in actions[0]
 
 
+@pytest.mark.rare
 def test_the_flagships_at_the_level_default(
     world: World, run: Run, warehouse: sa.Engine, judge: Callable[[str], dict[str, str]]
 ) -> None:
@@ -271,6 +273,7 @@ def test_the_flagships_at_the_level_default(
     assert memory.pop("sick broker 3") == "swapping" and {*memory.values()} == {"within_limits"}
 
 
+@pytest.mark.rare
 def test_an_hour_that_is_over_is_not_filled_with_the_clusters_of_now(
     world: World, run: Run, warehouse: sa.Engine
 ) -> None:

@@ -95,6 +95,7 @@ def drifted() -> list[bytes]:
 @pytest.mark.slow
 @given(poison=st.lists(BYTES, min_size=60, max_size=60))
 @settings(deadline=None, max_examples=2, suppress_health_check=list(HealthCheck))
+@pytest.mark.rare
 def test_poison_costs_at_most_its_own_changelog(spark: SparkSession, poison: list[bytes]) -> None:
     mixed = [value for i, value in enumerate(drifted()) for value in (value, (NAMED + poison)[i % (len(NAMED) + 60)])]
     topics = {"drifted": drifted(), "poisoned": NAMED + poison, "mixed": mixed}
@@ -109,7 +110,7 @@ def test_poison_costs_at_most_its_own_changelog(spark: SparkSession, poison: lis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["report_of", "look_alikes"])
+@pytest.mark.parametrize("where", ["report_of", pytest.param("look_alikes", marks=pytest.mark.rare)])
 def test_a_changelog_that_cannot_be_profiled_is_a_gap_and_the_others_are_evaluated(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

@@ -13,6 +13,7 @@ from spark_apps.runtime.class_archive import _TRAINING, driver_java_options, jav
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_the_archive_is_created_without_config_and_warehouse() -> None:
     training = _TRAINING.replace("frame.collect()", "frame.schema")  # plans only, to save half a minute
     environment = {name: value for name, value in os.environ.items() if name not in (WAREHOUSE_ENV, CONFIG_ENV)}

@@ -145,8 +145,13 @@ class _Agent(BaseHTTPRequestHandler):
         self._send(json.dumps(reply))
 
     def hangs(self, _request: list[dict[str, Any]]) -> None:
-        self.server.freed.wait(20)
+        self.server.freed.wait(60)
         self.close_connection = True
+
+    def meets(self, request: list[dict[str, Any]]) -> None:
+        """Responds as soon as `party` requests wait at once."""
+        self.server.party.wait(60)
+        self.good(request)
 
     def trickles(self, _request: list[dict[str, Any]]) -> None:
         self.send_response(200)
@@ -230,6 +235,7 @@ class _Server(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.page: str | bytes = ""
         self.freed = threading.Event()
+        self.party = threading.Barrier(1)
 
 
 class Agents:
@@ -244,6 +250,11 @@ class Agents:
         """URL of a page with this text."""
         self._server.page = page
         return self.url("page")
+
+    def meet(self, requests: int) -> str:
+        """URL of an agent that responds to that many requests once all of them wait."""
+        self._server.party = threading.Barrier(requests)
+        return self.url("meets")
 
     def url(self, name: str) -> str:
         return f"{self.base}/{name}"

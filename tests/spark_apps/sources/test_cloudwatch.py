@@ -44,7 +44,7 @@ def world() -> World:
 @pytest.fixture
 def endpoint(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
     monkeypatch.setattr(cloudwatch.time, "sleep", lambda seconds: None)
-    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2}, read_timeout=1)
+    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2})
     monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(quick))
     with AwsEndpoint(world, calls_per_second=1000) as running:
         for name, value in environment(running, tmp_path).items():
@@ -246,8 +246,12 @@ def test_a_response_that_breaks_once_is_retried(kind: str, endpoint: AwsEndpoint
 
 
 @pytest.mark.parametrize("kind", ["malformed", "reset", "server_error", "hang"])
-def test_a_response_that_always_breaks_is_a_gap(kind: str, endpoint: AwsEndpoint) -> None:
-    endpoint.faults.inject(kind, times=None, action="GetMetricData", seconds=3)
+def test_a_response_that_always_breaks_is_a_gap(
+    kind: str, endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "hang":
+        monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(ClientConfig(read_timeout=1)))
+    endpoint.faults.inject(kind, times=None, action="GetMetricData", seconds=60)
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert points(answer, volume_id(0)) == {}
     assert gaps(answer)[f"{ACCOUNT}/{REGION} {volume_id(0)}"].startswith("refused: ")

@@ -46,8 +46,14 @@ def world() -> World:
 
 @pytest.fixture
 def two_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=1, read_timeout=1)
-    monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(quick))
+    two = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2})
+    monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(two))
+
+
+def hang(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No response to DescribeVolumes, and a client that waits for one second."""
+    monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(ClientConfig(read_timeout=1)))
+    endpoint.faults.inject("hang", times=None, action="DescribeVolumes", seconds=60)
 
 
 def test_volumes_with_their_attachments(endpoint: AwsEndpoint, world: World) -> None:
@@ -190,10 +196,7 @@ BAD_ANSWERS: dict[str, tuple[Callable[[AwsEndpoint, pytest.MonkeyPatch], None], 
         lambda e, m: e.faults.inject("reset", times=None, action="DescribeVolumes"),
         "no response after",
     ),
-    "no answer at all": (
-        lambda e, m: e.faults.inject("hang", times=None, action="DescribeVolumes", seconds=5),
-        "no response after",
-    ),
+    "no answer at all": (hang, "no response after"),
     "nothing listens": (lambda e, m: m.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), "no response after"),
     "unknown key": (
         lambda e, m: m.setenv("AWS_ACCESS_KEY_ID", "AKIAWRONG"),

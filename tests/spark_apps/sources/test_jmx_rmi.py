@@ -114,7 +114,7 @@ def test_each_failure_is_a_gap_and_the_other_rows_remain(broker: tuple[Broker, s
         }
         started = time.monotonic()
         rows = ask(*({"protocol": "jmx_rmi", "url": url, **keys} for url, keys in jvms.items()))
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     gaps = {row["endpoint"]: row["gap"] for row in rows if row["gap"]}
     locked, unbound, silent_one, closed, no_rmi, good = jvms
     assert gaps[locked] == "refused: `user` or `password` of the endpoint is missing or was rejected"

@@ -18,7 +18,8 @@ from pydantic import ValidationError
 from streamwarden.base.config import CONFIG_ENV, Config
 
 from spark_apps.sources import aws_client, msk
-from spark_apps.sources.msk import Found, discover, kafka_clusters_of
+from spark_apps.sources.kafka_client import clusters_of
+from spark_apps.sources.msk import Found, discover
 from spark_apps.sources.targets import jvms_of
 from tests.spark_apps.aws_world import ACCOUNT, NOW, OTHER, REGION
 
@@ -33,7 +34,7 @@ def world() -> World:
 @pytest.fixture
 def endpoint(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
     world.msk.add(MskCluster(ACCOUNT, REGION, "orders", jmx_exporter=True, node_exporter=True, level="PER_BROKER"))
-    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2}, connect_timeout=1, read_timeout=1)
+    quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2})
     monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(quick))
     msk._discover.cache_clear()
     with AwsEndpoint(world) as running:
@@ -173,7 +174,7 @@ def test_clients_of_each_way_to_log_in(
     world.msk.add(MskCluster(ACCOUNT, REGION, "other", authentications=ways))
     entry = {"clusters": "other", **entry}
     assert find(entry).clusters
-    (kafka,) = kafka_clusters_of(config_of(entry))
+    (kafka,) = clusters_of(config_of(entry))
     assert kafka.bootstrap_servers.endswith(f":{port}") and kafka.client["security.protocol"] == protocol
     assert (kafka.aws_login is not None) == (protocol == "SASL_SSL")
 
@@ -201,7 +202,7 @@ def test_a_broker_that_is_configured_by_hand_is_read_once(find: Find) -> None:
     (cluster,) = find(**by_hand).clusters
     assert cluster.cluster == "shop" and cluster.is_in_config
     config = config_of(**by_hand)
-    assert [kafka.name for kafka in kafka_clusters_of(config)] == ["shop"]
+    assert [kafka.name for kafka in clusters_of(config)] == ["shop"]
     brokers = [e for e in jvms_of(config).endpoints if e.role == "broker"]
     assert sorted(str(e.instance_id) for e in brokers) == ["msk-orders-b-1", "msk-orders-b-2", "msk-orders-b-3"]
 

@@ -26,6 +26,7 @@ from streamwarden.base.config.fields import (
     begins_with,
     is_meant,
 )
+from streamwarden.base.config.kubernetes import KubernetesCluster
 from streamwarden.base.config.trackers import Console, Mail, Tracker, TrackerName
 
 
@@ -83,11 +84,44 @@ class AwsAccount(Section):
 
 
 class SchemaRegistry(Section):
-    """The Schema Registry of a Kafka cluster (Confluent's REST interface)."""
+    """The Schema Registry of a Kafka cluster: Confluent's REST interface, Apicurio's own, or AWS Glue."""
 
-    url: WebAddress = Field(description="Its address, e.g. https://registry.internal:8081")
+    kind: Literal["confluent", "apicurio", "glue"] = Field(
+        "confluent",
+        description="`confluent`: Confluent's REST interface, which Karapace has, too. `apicurio`: Apicurio's own (v2,"
+        " v3). `glue`: AWS Glue.",
+    )
+    url: WebAddress | None = Field(
+        None,
+        description="Its address, e.g. https://registry.internal:8081; Apicurio v2: with /apis/registry/v2. Not for"
+        " `glue`.",
+    )
     user: str | None = Field(None, description="HTTP basic user or API key, if the registry requires one.")
     password: str | None = Field(None, repr=False, description="Its password or secret, as `${NAME}`.")
+    ids: Literal["content", "global"] | None = Field(
+        None, description="`apicurio`: which id the values carry; empty: `content` (v3), or `global` (v2)."
+    )
+    registry: Name = Field("default-registry", description="`glue`: name of the registry.")
+    account: AccountId | None = Field(None, description="`glue`: its account (under `aws`).")
+    region: Region | None = Field(None, description="`glue`: its region.")
+    timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
+
+    @model_validator(mode="after")
+    def _has_its_place(self) -> SchemaRegistry:
+        if self.kind == "glue" and (self.account is None or self.region is None or self.url is not None):
+            raise ValueError("`kind: glue` needs `account` and `region`, and has no `url`")
+        if self.kind != "glue" and self.url is None:
+            raise ValueError(f"`kind: {self.kind}` needs `url`")
+        return self
+
+
+class ConnectCluster(Section):
+    """A Kafka Connect cluster: the REST API of one of its workers, or of a load balancer in front of them."""
+
+    name: Name = Field(description="Name of the Connect cluster in rows, pages, and tickets.")
+    url: WebAddress = Field(description="Address of the REST API, e.g. http://connect.internal:8083")
+    user: str | None = Field(None, description="HTTP basic user, if the API requires one.")
+    password: str | None = Field(None, repr=False, description="Its password, as `${NAME}`.")
     timeout_seconds: Seconds = Field(10, description="Timeout of a request.")
 
 
@@ -124,6 +158,10 @@ class KafkaCluster(Section):
         None, description="Amazon MSK: log in with AWS credentials (IAM), or with a secret of AWS Secrets Manager."
     )
     schema_registry: SchemaRegistry | None = Field(None, description="Its Schema Registry, if it has one.")
+    connect: list[ConnectCluster] = Field(
+        default_factory=list,
+        description="Kafka Connect clusters that work on it, to watch their connectors.",
+    )
 
 
 class MskClusters(Section):
@@ -464,13 +502,26 @@ class CausesSettings(Section):
 
 
 class Owner(Section):
-    """The owner of resources with keys that match a pattern."""
+    """The owner of resources with keys that match a pattern, and the logins that have a link to its findings."""
 
-    key_pattern: SqlPattern = Field(
+    key_pattern: SqlPattern | None = Field(
+        None,
         description="Regular expression on the key of a resource, e.g. `^(group|topic):orders-prod/billing-`; the view"
-        " `resource` lists all keys."
+        " `resource` lists all keys. Without one, the entry only names logins of an owner that is set by tags.",
     )
     owner: Name = Field(description="Name of the owner, who gets the tickets.")
+    users: list[Name] = Field(
+        default_factory=list, description="Airflow logins of the owner: the link Mine of the pages filters by it."
+    )
+    roles: list[Name] = Field(
+        default_factory=list, description="Airflow roles or teams of the owner; their logins have the link Mine, too."
+    )
+
+    @model_validator(mode="after")
+    def _has_an_effect(self) -> Owner:
+        if self.key_pattern is None and not self.users and not self.roles:
+            raise ValueError("needs `key_pattern`, `users`, or `roles`")
+        return self
 
 
 class LatencyTarget(Section):
@@ -541,6 +592,9 @@ class Config(Section):
     msk: list[MskClusters] = Field(
         default_factory=list, description="Amazon MSK clusters to discover and watch (docs/connect/msk.md)."
     )
+    kubernetes: list[KubernetesCluster] = Field(
+        default_factory=list, description="Kubernetes clusters with pods to watch (docs/connect/kubernetes.md)."
+    )
     jmx: list[JmxEndpoint] = Field(default_factory=list, description="JVMs to read.")
     jmx_files: list[JmxFiles] = Field(default_factory=list, description="Target files with more JVMs to read.")
     jmx_ec2: list[JmxEc2] = Field(default_factory=list, description="Tags of EC2 instances with more JVMs to read.")
@@ -581,6 +635,7 @@ class Config(Section):
         _once("aws account", (account.account for account in self.aws))
         _once("aws region", (f"{account.account}/{region}" for account in self.aws for region in account.regions))
         _once("kafka cluster", (cluster.name for cluster in self.kafka))
+        _once("kubernetes cluster", (cluster.name for cluster in self.kubernetes))
         return self
 
     @model_validator(mode="after")
@@ -626,7 +681,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _endpoints_name_a_cluster(self) -> Config:
-        if self.msk:  # discovered clusters have names too
+        if self.msk or self.kubernetes:  # discovered clusters have names too
             return self
         known = {cluster.name for cluster in self.kafka}
         for endpoint in self.jmx:

@@ -31,7 +31,7 @@ _ACTIONS = {
 
 def questions(config: Config) -> Iterator[Question]:
     """One question for all endpoints, because the source reads them in parallel, and one about replicas."""
-    if config.jmx or config.jmx_files or config.jmx_ec2 or config.msk:
+    if config.jmx or config.jmx_files or config.jmx_ec2 or config.kubernetes or config.msk:
         yield Question("jmx", _ask)
         yield Question("jmx", partial(_ask_replicas, config))
 

@@ -1,12 +1,14 @@
-"""Schema Registries, trackers, and the warehouse."""
+"""Schema Registries, Connect clusters, trackers, and the warehouse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
-from spark_apps.sources.schema_registry import Refused, Registry
-from streamwarden.base.config import Config, KafkaCluster
+from spark_apps.sources.kafka_connect import ConnectApi
+from spark_apps.sources.kafka_connect import Refused as ConnectRefused
+from spark_apps.sources.schema_registry import Refused, open_registry
+from streamwarden.base.config import Config, ConnectCluster, KafkaCluster
 from streamwarden.base.config.trackers import Tracker
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import open_warehouse
@@ -16,10 +18,14 @@ from streamwarden.tickets.sinks import open_sink
 
 
 def questions(config: Config) -> Iterator[Question]:
-    """One question for each Schema Registry, for each tracker, and for the warehouse."""
+    """One question for each Schema Registry, Connect cluster, and tracker, and for the warehouse."""
     for cluster in config.kafka:
         if cluster.schema_registry:
             yield Question(f"schema registry of {cluster.name}", partial(_registry, cluster))
+        for connect in cluster.connect:
+            yield Question(
+                f"Connect cluster {connect.name} of {cluster.name}", partial(_connect, cluster.name, connect)
+            )
     for name, settings in config.tickets.all_trackers.items():
         yield Question(f"tracker {name}", partial(_tracker, name, settings))
     yield Question("warehouse", partial(_warehouse, config))
@@ -28,17 +34,31 @@ def questions(config: Config) -> Iterator[Question]:
 def _registry(cluster: KafkaCluster) -> Iterator[Answer]:
     source, registry = f"schema registry of {cluster.name}", None
     try:
-        registry = Registry(cluster)
+        registry = open_registry(cluster)
         level, page = registry.compatibility(), next(registry.schemas(), [])
         yield Answer(source, "GET /config", answer=f"level {level}")
         yield Answer(source, "GET /schemas", answer=f"{len(page)} schemas in a page")
-    except Refused as error:
+    except (Refused, StreamwardenError) as error:
         rejected = "rejected user and password" in str(error)
         action = "correct `user` and `password` of `schema_registry`; the user must be allowed to read subjects"
         yield Answer(source, "GET /config, /schemas", problem=f"{error}", action=action if rejected else None)
     finally:
         if registry:
             registry.close()
+
+
+def _connect(cluster: str, connect: ConnectCluster) -> Iterator[Answer]:
+    source, asked, api = f"Connect cluster {connect.name} of {cluster}", "GET /connectors", None
+    try:
+        api = ConnectApi(cluster, connect)
+        named = {row["connector"] for row in api.connectors()}
+        yield Answer(source, asked, answer=f"{len(named)} connectors")
+    except ConnectRefused as error:
+        action = f"correct `url`, `user`, and `password` of `connect` {connect.name}: the REST API of a worker"
+        yield Answer(source, asked, problem=str(error), action=action)
+    finally:
+        if api:
+            api.close()
 
 
 def _tracker(name: str, settings: Tracker) -> Iterator[Answer]:

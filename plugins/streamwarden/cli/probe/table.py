@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from spark_apps.sources.kafka_client import clusters_of
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.cli.probe import aws, jvms, kafka, msk, services
+from streamwarden.cli.probe import aws, jvms, kafka, kubernetes, msk, services
 from streamwarden.cli.probe.result import Answer, ask_all
 from streamwarden.cli.shared import out
 from streamwarden.rendering.readable import counted
@@ -18,7 +18,8 @@ from streamwarden.rendering.readable import counted
 
 def answers_of(config: Config) -> list[Answer]:
     """Sends the probe's requests to every source of the config, which must be the one in force."""
-    asked = [*aws.questions(config.aws), *msk.questions(config), *kafka.questions(clusters_of(config))]
+    asked = [*aws.questions(config.aws), *msk.questions(config), *kubernetes.questions(config)]
+    asked += [*kafka.questions(clusters_of(config))]
     asked += jvms.questions(config)
     return ask_all([*asked, *services.questions(config)])
 

@@ -126,7 +126,10 @@ def _wiki_link(link: Link) -> str:
 def _escaped(text: str) -> str:
     """Text with all markup escaped. A double backslash would be a line break, and icons have no special character:
     both become entities."""
-    marks = [(match.start(), match[0]) for match in _ICON.finditer(text)]
-    entities = dict(marks) | {at: "\\" for at, char in enumerate(text) if char == "\\"}
-    parts = (f"&#{ord(entities[at])};" if at in entities else _SPECIAL.sub(r"\\\1", c) for at, c in enumerate(text))
+    entities = {match.start() for match in _ICON.finditer(text)} | {at for at, c in enumerate(text) if c == "\\"}
+    parts, done = list[str](), 0
+    for at in sorted(entities):
+        parts += [_SPECIAL.sub(r"\\\1", text[done:at]), f"&#{ord(text[at])};"]
+        done = at + 1
+    parts.append(_SPECIAL.sub(r"\\\1", text[done:]))
     return _BLOCK.sub(r"\1&#46;", "".join(parts))

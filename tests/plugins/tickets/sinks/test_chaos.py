@@ -29,7 +29,7 @@ from tests.plugins.tickets.endpoints.endpoint import FAULTS, MOST_LAG_MINUTES, C
 from tests.plugins.tickets.endpoints.kinds import KINDS, MAIL, opened
 from tests.plugins.tickets.scenario import DeliveryScenario, hour
 
-EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "8"))
+EXAMPLES = int(os.environ.get("CHAOS_EXAMPLES", "4"))
 TICKETS = 3
 ALL = KINDS | {"mail": MAIL}
 CHANGE = st.tuples(st.integers(0, TICKETS - 1), st.integers(0, 5))
