@@ -79,6 +79,27 @@ def test_the_demo_fleet_is_found_as_its_own_config_describes_it(
     assert checked.returncode == 0, checked.stderr + checked.stdout
 
 
+@pytest.mark.slow
+def test_applications_of_an_msk_cluster_are_found_by_its_groups(
+    fleet: DemoFleet, tmp_path: Path, warehouse_url: str
+) -> None:
+    """Must be the last test of the fleet: the cluster stays in its account."""
+    discovery._discover.cache_clear()
+    known = fleet.config()
+    cluster = MskCluster(*known_place(known), "shop", brokers=1, authentications=("none",), level="PER_BROKER")
+    cluster.hosts[1] = fleet.broker.bootstrap_servers
+    fleet.world.msk.add(cluster)
+    target = tmp_path / "streamwarden.yaml"
+    agents = [entry["url"].rpartition(":")[2].partition("/")[0] for entry in known["jmx"]]
+    environment = fleet.aws.environment(*known_place(known))
+    done = in_this_process("init", str(target), *(f"--port={port}" for port in agents), **environment)
+    assert done.returncode == 0, done.stderr + done.stdout
+    written = yaml.safe_load(target.read_text())
+    assert [entry["clusters"] for entry in written["msk"]] == ["*"] and "kafka" not in written
+    [app] = [entry for entry in written["jmx"] if entry["role"] == "app"]
+    assert app == {**known["jmx"][1], "cluster": "shop"}
+
+
 def known_place(config: dict[str, Any]) -> tuple[str, str]:
     return config["aws"][0]["account"], config["aws"][0]["regions"][0]
 

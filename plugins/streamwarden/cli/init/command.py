@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from streamwarden.base.config import CONFIG_ENV, SENT_CONFIG_ENV, Config, config_path, load_config
+from streamwarden.base.config import CONFIG_ENV, SENT_CONFIG_ENV, Config, MskClusters, config_path, load_config
 from streamwarden.base.config.load import validated
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.shared import out
@@ -101,7 +101,7 @@ def discover(wanted: Wanted, target: Path) -> Fleet:
         if wanted.aws:
             _search_aws(fleet, wanted)
         fleet.clusters = [cluster.result() for cluster in clusters]
-    for cluster in fleet.clusters:
+    for cluster in fleet.all_clusters:
         brokers = sum(map(len, cluster.brokers.values()))
         found = f"{counted(brokers, 'broker')}, {counted(cluster.topics, 'topic')}"
         _say(f"kafka {cluster.name}: {found}, clients on {counted(len(cluster.groups), 'host')}")
@@ -117,7 +117,8 @@ def discover(wanted: Wanted, target: Path) -> Fleet:
 def _search_aws(fleet: Fleet, wanted: Wanted) -> None:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    from streamwarden.cli.init import aws
+    from spark_apps.sources.kafka_client import clusters_of
+    from streamwarden.cli.init import aws, kafka
 
     try:
         accounts = aws.accounts_of(wanted.role, wanted.region)
@@ -132,6 +133,11 @@ def _search_aws(fleet: Fleet, wanted: Wanted) -> None:
     config = Config(aws=accounts)
     with in_force(config):
         fleet.aws = aws.gather(config)
+    entries = [MskClusters.model_validate(entry) for entry, _ in aws.msk_entries(fleet.aws.msk)]
+    if any(entry.connect for entry in entries):
+        config = config.model_copy(update={"msk": entries})
+        with in_force(config), ThreadPoolExecutor(8) as pool:
+            fleet.msk_clusters = list(pool.map(kafka.gather, clusters_of(config)))
     _say(
         f"aws {', '.join(account.account for account in accounts)}: "
         f"{counted(len(fleet.aws.instances), 'running instance')}, {counted(fleet.aws.volumes, 'volume')},"

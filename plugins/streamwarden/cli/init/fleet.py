@@ -24,14 +24,21 @@ class Fleet:
     clusters: list[Cluster] = field(default_factory=list)
     kafka: list[Entry] = field(default_factory=list)
     """Entries under `kafka`, as they are written to the file."""
+    msk_clusters: list[Cluster] = field(default_factory=list)
+    """Clusters of Amazon MSK that Kafka's protocol was spoken with; they have no entry under `kafka`."""
     scan: Scan = field(default_factory=lambda: Scan((), ()))
     problems: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Resource, reason, and what fixes it."""
 
+    @property
+    def all_clusters(self) -> list[Cluster]:
+        """Clusters under `kafka` and of MSK."""
+        return [*self.clusters, *self.msk_clusters]
+
     def hosts(self, named: list[str]) -> list[str]:
         """Hosts to search: those that are named, brokers, members of groups, and running instances."""
         brokers = [host for cluster in self.clusters for host in cluster.brokers]
-        members = [host for cluster in self.clusters for host in cluster.groups]
+        members = [host for cluster in self.all_clusters for host in cluster.groups]
         instances = [instance.addresses[0] for instance in self.aws.instances if instance.addresses]
         return list(dict.fromkeys([*named, *brokers, *members, *instances]))[:MAX_HOSTS]
 
@@ -86,10 +93,10 @@ class Fleet:
             lambda one: found.cluster_id is not None and one.cluster_id == found.cluster_id,
             lambda one: found.host in one.brokers,
             lambda one: found.host in one.groups,
-            lambda one: len(self.clusters) == 1 and found.cluster_id is None,
+            lambda one: len(self.all_clusters) == 1 and found.cluster_id is None,
         )
         for is_its in ways:
-            its = [cluster for cluster in self.clusters if is_its(cluster)]
+            its = [cluster for cluster in self.all_clusters if is_its(cluster)]
             if len(its) == 1:
                 return its[0]
         return None
@@ -103,7 +110,7 @@ class Fleet:
         """What was found and is in no section, or could not be reached: resource, reason, and what fixes it."""
         yield from self.aws.problems
         yield from self.problems
-        for cluster in self.clusters:
+        for cluster in self.all_clusters:
             yield from ((f"kafka {cluster.name}", problem, None) for problem in cluster.problems)
         for found in self.scan.responders:
             yield from self._note(found)
