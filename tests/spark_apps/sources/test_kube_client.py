@@ -1,0 +1,110 @@
+"""Lists of the Kubernetes API from servers that are busy, slow to end, or no API server at all."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import yaml
+from streamwarden.base.bounded_http import Limits
+from streamwarden.base.config import KubernetesCluster
+
+from spark_apps.sources.kube import client
+from spark_apps.sources.kube.client import Lists, Unlisted
+from spark_apps.sources.kube.objects import pod_of
+
+Answer = tuple[int, bytes]
+PODS = json.dumps({"kind": "PodList", "metadata": {}, "items": [{"metadata": {"name": "p"}}]}).encode()
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Iterator[Callable[..., Lists]]:
+    """Lists from a server that gives these answers, one after the other, the last one again and again."""
+    running: list[ThreadingHTTPServer] = []
+
+    def served(*answers: Answer) -> Lists:
+        left = list(answers)
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                status, body = left.pop(0) if len(left) > 1 else left[0]
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *arguments: object) -> None:
+                """Not on stderr."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        running.append(server)
+        return Lists(KubernetesCluster(name="k", kubeconfig=kubeconfig(tmp_path, server.server_port)))
+
+    yield served
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+def kubeconfig(folder: Path, port: int) -> Path:
+    file = folder / "kubeconfig"
+    content = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "c", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    }
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+def test_a_busy_server_is_asked_again(lists: Callable[..., Lists]) -> None:
+    assert len(lists((429, b"{}"), (503, b"{}"), (200, PODS)).core("pods", "a")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((503, b"{}"), "the API server failed to list pods in each of 3 attempts (503)"),
+        ((410, b"{}"), "the list of pods expired 3 times"),
+        ((200, b"<html>login</html>"), "the list of pods is not one of the Kubernetes API"),
+        ((200, b"[]"), "the list of pods is not one of the Kubernetes API"),
+        ((418, b"x" * 5000), "the API server failed to list pods in namespace a: 418"),
+    ],
+)
+def test_what_fails_is_one_sentence(lists: Callable[..., Lists], answer: Answer, reason: str) -> None:
+    with pytest.raises(Unlisted) as error:
+        lists(answer).core("pods", "a")
+    assert str(error.value).startswith("refused: ") and reason in str(error.value)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_response_is_read_up_to_the_limit(
+    lists: Callable[..., Lists], monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(client, "LIMITS", Limits(max_bytes=2**20))
+    with pytest.raises(Unlisted, match="response exceeds 1 MiB; set `namespaces`"):
+        lists((status, b" " * (2**20 + 1))).core("pods", "a")
+
+
+def test_more_objects_than_the_limit_are_a_gap(lists: Callable[..., Lists], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST_OBJECTS", 5)
+    endless = json.dumps({"metadata": {"continue": "t"}, "items": [{"metadata": {}}] * 2}).encode()
+    with pytest.raises(Unlisted, match="more than 5 objects"):
+        lists((200, endless)).core("pods", "a")
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Unlisted, match="no response from the API server"):
+        Lists(KubernetesCluster(name="k", kubeconfig=kubeconfig(tmp_path, 9))).core("pods", "a")
+
+
+def test_an_object_that_is_no_pod_is_refused() -> None:
+    with pytest.raises(KeyError):
+        pod_of({"metadata": {"name": "p"}})
