@@ -45,7 +45,7 @@ def test_a_chart_has_values_at_the_pointer_and_zoom(chromium: Any, airflow: Airf
         expect(page.locator("#vg-tooltip-element.visible")).to_contain_text("Burst balance")
         picture(page, "chart-tooltip")
         axis = canvas.locator(".role-axis-label text")
-        before = axis.all_inner_texts()
+        before = axis.all_text_contents()
         page.keyboard.down("Shift")
         page.mouse.wheel(0, -600)
         page.keyboard.up("Shift")
