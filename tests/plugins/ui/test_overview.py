@@ -137,9 +137,10 @@ def test_mine_filters_by_the_owners_of_the_login(page: Any, editor_page: Any, la
         page.wait_for_load_state()
         assert page.url.endswith("?owner=team-1&owner=team-3")
         expect(page.locator("main")).to_contain_text("Only owner team-1, team-3.")
-    page.goto("/streamwarden/?owner=team-1")
+    # The findings of one owner are all healthy in one hour of five, and those of the other in another.
+    page.goto("/streamwarden/?owner=team-1&owner=team-3")
     owners = page.locator(".incidents tbody tr td:nth-child(4)").all_inner_texts()
-    assert owners and {*owners} == {"team-1"}
+    assert owners and {*owners} <= {"team-1", "team-3"}
     shown = int(page.locator(".tiles .info b").inner_text())
     page.locator(".tiles .info a").click()
     expect(page.locator(".lead")).to_contain_text(f"{shown} findings")
