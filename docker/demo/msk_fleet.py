@@ -109,7 +109,7 @@ class MskFleet(Fleet):
         if "ebs" in faults:
             why = f"{VOLUME_GIB} GiB of storage (1,002 IOPS baseline) with a demand of 2,400 IOPS: no I/O credits left"
             resource = f"msk-{CLUSTER}-b-{STARVED_BROKER}-data"
-            self.injected("ebs", "ebs_volume_starving", resource, why, self.hour - EBS_FAULT_LEAD)
+            self.injected("ebs", "ebs_volume_starving", resource, why, ("bucket_empty",), self.hour - EBS_FAULT_LEAD)
 
 
 class Traffic(threading.Thread):
