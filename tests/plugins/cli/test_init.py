@@ -23,7 +23,9 @@ from demo.process import free_port
 from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, load_config
 from streamwarden.cli.init import ports
-from streamwarden.cli.init.ports import app_name, scan
+from streamwarden.cli.init.fleet import Fleet as Discovered
+from streamwarden.cli.init.kafka import Cluster
+from streamwarden.cli.init.ports import Responder, Scan, app_name, scan
 
 from spark_apps.sources import msk as discovery
 from tests.answering import answering
@@ -239,6 +241,19 @@ def test_what_aws_denies_is_in_the_file_with_the_statement(
     for permission in ("ec2:DescribeInstances", "kafka:ListClustersV2"):
         assert f'"Action": ["{permission}"]' in text
         assert f"access denied for {permission}" in text
+
+
+def test_one_connect_worker_of_a_cluster_is_written_and_several_are_named() -> None:
+    def worker(host: str, cluster_id: str) -> Responder:
+        return Responder(host, 8083, "connect", f"http://{host}:8083", cluster_id=cluster_id)
+
+    clusters = [Cluster(name, cluster_id) for name, cluster_id in {"orders": "a", "billing": "b"}.items()]
+    entries = [{"name": cluster.name, "bootstrap_servers": "b:9092"} for cluster in clusters]
+    workers = (worker("w1", "a"), worker("w2", "b"), worker("w3", "b"), worker("w4", "other"))
+    fleet = Discovered(clusters=clusters, kafka=entries, scan=Scan(workers, ()))
+    found = {entry["name"]: entry.get("connect") for entry, _ in dict(fleet.sections())["kafka"]}
+    assert found == {"orders": [{"name": "connect", "url": "http://w1:8083"}], "billing": None}
+    assert [note[0] for note in fleet.notes()] == ["http://w2:8083", "http://w3:8083", "http://w4:8083"]
 
 
 def test_nothing_found_writes_nothing(tmp_path: Path) -> None:

@@ -60,7 +60,15 @@ class Fleet:
             registry = {"schema_registry": {"url": registries[0]}} if self._is_only(registries) else {}
             brokers = sum(map(len, cluster.brokers.values()))
             found = f"{counted(brokers, 'broker')}, {counted(cluster.topics, 'topic')}, id {cluster.cluster_id}."
-            yield entry | registry, found if brokers else "did not respond"
+            yield entry | registry | self._connect(cluster), found if brokers else "did not respond"
+
+    def _connect(self, cluster: Cluster) -> Entry:
+        """The key `connect` of a cluster: several workers may be of one Connect cluster, so only one is certain."""
+        workers = self._workers(cluster)
+        return {"connect": [{"name": "connect", "url": workers[0].url}]} if len(workers) == 1 else {}
+
+    def _workers(self, cluster: Cluster) -> list[Responder]:
+        return [one for one in self.scan.responders if one.kind == "connect" and self._cluster_of(one) == cluster]
 
     def _is_only(self, registries: list[str]) -> bool:
         return len(self.clusters) == 1 and len(registries) == 1
@@ -123,7 +131,13 @@ class Fleet:
     def _note(self, found: Responder) -> Iterator[tuple[str, str, str | None]]:
         registries = [one.url for one in self.scan.responders if one.kind == "schema registry"]
         if found.kind == "connect":
-            yield found.url, "Kafka Connect; connectors are not read yet", None
+            cluster = self._cluster_of(found)
+            if cluster is None or self._connect(cluster) == {}:
+                yield (
+                    found.url,
+                    "a worker of Kafka Connect",
+                    "add one worker of each Connect cluster as `connect` of its cluster",
+                )
         elif found.kind == "locked":
             yield found.url, "requires credentials", "add it under `jmx` with `user` and `password: ${NAME}`"
         elif found.kind == "schema registry" and not self._is_only(registries):
