@@ -7,7 +7,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 comma := ,
-.PHONY: help setup demo test test-all test-fast check format bench evaluate mutants chaos docs docs-site pictures lock clean
+.PHONY: help setup demo test test-all test-fast check format bench evaluate mutants chaos docs docs-site pictures lock clean kubernetes-api
 
 help: ## Show the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ docs-site: setup ## Build the documentation site into var/site; links must lead 
 pictures: setup ## Draw docs/pictures anew: the pages in a real browser, a ticket in a real tracker, the catalogue's plots
 	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_browser.py
 	@$(PYTHON) -m tests.sql.pictures
+
+kubernetes-api: setup ## Build the API server that the Kubernetes tests need (Go, some minutes, once); without it they are skipped
+	@PYTHONPATH=docker $(PYTHON) -m demo.kubernetes_api
 
 lock: setup ## Renew requirements.lock from pyproject.toml
 	@uv pip compile pyproject.toml --extra airflow --extra pdf --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock --upgrade --quiet

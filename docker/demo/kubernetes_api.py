@@ -1,6 +1,6 @@
 """A real Kubernetes API server with its etcd, without kubelet and controllers: for tests and the demo.
 
-`python -m demo.kubernetes_api` builds it from the published Go modules into var/kubernetes: minutes, once.
+`make kubernetes-api` builds it from the published Go modules into var/kubernetes: some minutes, once.
 """
 
 from __future__ import annotations

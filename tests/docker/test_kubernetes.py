@@ -55,7 +55,7 @@ def test_the_config_and_the_values_name_the_same_resources() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not PROGRAM.exists(), reason="needs the API server: python -m demo.kubernetes_api builds it")
+@pytest.mark.skipif(not PROGRAM.exists(), reason="make kubernetes-api builds the API server")
 def test_an_api_server_takes_the_manifests(tmp_path: Path) -> None:
     with KubernetesApi(tmp_path) as api:
         api.apply(*manifests())

@@ -22,7 +22,7 @@ from spark_apps.submit import run_app
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PROGRAM.exists(), reason="needs the API server: python -m demo.kubernetes_api builds it"),
+    pytest.mark.skipif(not PROGRAM.exists(), reason="make kubernetes-api builds the API server"),
 ]
 NOW = datetime.now(UTC).replace(minute=20, second=0, microsecond=0)
 LAST = NOW.replace(minute=0) - HOUR

@@ -20,7 +20,7 @@ from spark_apps.sources.targets import jvms_of
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not PROGRAM.exists(), reason="needs the API server: python -m demo.kubernetes_api builds it"),
+    pytest.mark.skipif(not PROGRAM.exists(), reason="make kubernetes-api builds the API server"),
 ]
 READER, STRANGER = "token-of-streamwarden", "token-of-a-stranger"
 ACCOUNT = "system:serviceaccount:streamwarden:streamwarden"
