@@ -172,29 +172,23 @@ def _curves(series: dict[str, list[tuple[datetime, float]]], scale: float, x: al
 
 
 def _values(series: dict[str, list[tuple[datetime, float]]], scale: float, x: alt.X, first: int) -> list[Any]:
-    """A rule at the point of time next to the pointer, with the values of all series, including limits."""
+    """Invisible rules at each point of time, with the values of all series, including limits, as their tooltip."""
     names = sorted(series, key=lambda name: name.startswith(LIMIT))
-    rows = [
-        {"t": _milliseconds(at), "k": f"s{number}", "v": _rounded(value / scale)}
-        for number, name in enumerate(names) for at, value in series[name] if math.isfinite(value)
-    ]  # fmt: skip
+    by_time: dict[datetime, Spec] = {}
+    for number, name in enumerate(names):
+        for at, value in series[name]:
+            row = by_time.setdefault(at, dict.fromkeys((f"s{n}" for n in range(len(names))), "–"))
+            if math.isfinite(value):
+                row[f"s{number}"] = f"{value / scale:,.4g}"
+    rows = [{"t": _milliseconds(at), "at": f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"} | by_time[at] for at in by_time]
     if not rows:
         return []
-    hover = alt.selection_point(
-        name=f"hover{first}", on="pointermove", clear="pointerout", nearest=True, fields=["t"], empty=False
-    )
-    tooltip = [alt.Tooltip("when:N", title="UTC")]
-    tooltip += [
-        alt.Tooltip(f"s{number}:Q", title=shortened(series_label(name)), format=",.4~r")
-        for number, name in enumerate(names)
-    ]
+    tooltip = [alt.Tooltip("at:N", title="UTC")]
+    tooltip += [alt.Tooltip(f"s{number}:N", title=shortened(series_label(name))) for number, name in enumerate(names)]
     rule = (
         alt.Chart(alt.Data(values=rows), name=f"values{first}")
-        .transform_pivot("k", value="v", groupby=["t"])
-        .transform_calculate(when="utcFormat(datum.t, '%Y-%m-%d %H:%M')")
-        .mark_rule(color=INK, strokeWidth=1)
-        .encode(x=x, tooltip=tooltip, opacity=alt.condition(hover, alt.value(0.5), alt.value(0)))
-        .add_params(hover)
+        .mark_rule(color=INK, strokeWidth=10, opacity=0)
+        .encode(x=x, tooltip=tooltip)
     )
     return [rule]
 

@@ -43,6 +43,8 @@ def test_a_chart_has_values_at_the_pointer_and_zoom(chromium: Any, airflow: Airf
         box = canvas.bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 120)
         expect(page.locator("#vg-tooltip-element.visible")).to_contain_text("Burst balance")
+        shown = page.locator("#vg-tooltip-element").inner_text()
+        assert "NaN" not in shown and "undefined" not in shown and f"{last_full_hour():%Y-}" in shown
         picture(page, "chart-tooltip")
         axis = canvas.locator(".role-axis-label text")
         before = axis.all_text_contents()
