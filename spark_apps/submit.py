@@ -32,7 +32,7 @@ from streamwarden.base.warehouse import open_warehouse
 
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import master_for, session_for, start_session
-from spark_apps.runtime.small import kept, local_rows
+from spark_apps.runtime.small import kept
 
 ALONE_FROM_ROWS = 50_000
 """An app that writes at least this many rows an hour gets its own driver, with all of its memory."""
@@ -84,7 +84,7 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
         if "gap" in frame.columns
     ]
     if not responses:
-        return local_rows(spark, [], _COVERAGE_SCHEMA)
+        return spark.createDataFrame([], _COVERAGE_SCHEMA)
     # Reduces millions of rows to a few before the sort.
     return (
         reduce(DataFrame.unionByName, responses)

@@ -17,7 +17,7 @@ from streamwarden.base.config import Config
 
 from spark_apps.runtime.class_archive import driver_java_options
 from spark_apps.runtime.executors import equip, is_local
-from spark_apps.runtime.small import set_compiled, set_small
+from spark_apps.runtime.small import set_small
 
 COMPILED_FROM_ROWS = 5_000
 """For an app that writes fewer rows an hour, or never ran, compiling plans and starting tasks cost more than computing
@@ -167,9 +167,7 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
     own.conf.set(_PIECES, max(spark.sparkContext.defaultParallelism, expected_rows // ROWS_PER_PIECE))
     if expected_rows > BROADCAST_UP_TO_ROWS:
         own.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    if expected_rows < COMPILED_FROM_ROWS:
-        set_compiled(own, False)
-        set_small(own, is_local(spark))
+    set_small(own, expected_rows < COMPILED_FROM_ROWS and is_local(spark))
     return own
 
 

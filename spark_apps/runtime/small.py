@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -31,6 +30,11 @@ MOST_ROWS, MOST_BYTES = 20_000, 32 * 2**20
 """A source or frame above one of these is not held in the driver."""
 READS_AT_ONCE = 16
 _SMALL = "streamwarden.small"
+_SETTINGS = {
+    "spark.sql.codegen.wholeStage": ("false", "true"),
+    "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
+}
+"""Settings of a small and of any other session: compiling a plan costs 0.1 to 1 CPU seconds."""
 _ONE_PARTITION = ("spark.sql.leafNodeDefaultParallelism", "spark.sql.shuffle.partitions")
 
 
@@ -42,22 +46,10 @@ def is_small(spark: SparkSession) -> bool:
 def set_small(spark: SparkSession, small: bool) -> None:
     """Makes the session one for a small hour, or for any other."""
     spark.conf.set(_SMALL, str(small).lower())
+    for name, (of_small, of_others) in _SETTINGS.items():
+        spark.conf.set(name, of_small if small else of_others)
     for name in _ONE_PARTITION:
         spark.conf.set(name, 1 if small else spark.sparkContext.defaultParallelism)
-
-
-def set_compiled(spark: SparkSession, compiled: bool) -> None:
-    """Whether plans of the session are compiled, or interpreted: compiling one costs 0.1 to 1 CPU seconds."""
-    spark.conf.set("spark.sql.codegen.wholeStage", str(compiled).lower())
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if compiled else "NO_CODEGEN")
-
-
-def local_rows(spark: SparkSession, rows: Sequence[tuple[Any, ...]], ddl: str) -> DataFrame:
-    """A local relation of a few rows. From a list, Spark would make an RDD of many partitions, which joins shuffle."""
-    schema = cast(StructType, StructType.fromDDL(ddl))
-    fields = to_arrow_schema(schema)
-    columns = [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(fields)]
-    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=fields), schema)
 
 
 def kept(frame: DataFrame) -> DataFrame:
@@ -89,7 +81,6 @@ def read_here(
     if rows.file is None:
         return spark.createDataFrame(pa.Table.from_batches(rows.batches, rows.schema), schema)
     set_small(spark, False)
-    set_compiled(spark, True)
     return spark.read.schema(schema).parquet(str(rows.file))
 
 
