@@ -32,7 +32,6 @@ from streamwarden.base.warehouse import open_warehouse
 
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import master_for, session_for, start_session
-from spark_apps.runtime.small import kept
 
 ALONE_FROM_ROWS = 50_000
 """An app that writes at least this many rows an hour gets its own driver, with all of its memory."""
@@ -52,9 +51,9 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     spark = session_for(spark, last_rows(warehouse, name))
     module = importlib.import_module(f"spark_apps.apps.{name}")
     try:
-        # Kept: a source is queried once, however many tables are computed from it. Not as serialized bytes
+        # Persisted: a source is queried once, however many tables are computed from it. Not as serialized bytes
         # (MEMORY_AND_DISK): Spark holds each task's share of them until the task ends, although it counts it as freed.
-        sources = {source: kept(frame) for source, frame in module.extract(spark, hour, config).items()}
+        sources = {source: frame.persist() for source, frame in module.extract(spark, hour, config).items()}
         frames = module.transform(sources, hour, config)
         # Gaps besides the tables: data that was read but could not be used for any table.
         gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}

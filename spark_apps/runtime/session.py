@@ -17,11 +17,9 @@ from streamwarden.base.config import Config
 
 from spark_apps.runtime.class_archive import driver_java_options
 from spark_apps.runtime.executors import equip, is_local
-from spark_apps.runtime.small import set_small
 
 COMPILED_FROM_ROWS = 5_000
-"""For an app that writes fewer rows an hour, or never ran, compiling plans and starting tasks cost more than computing
-in the driver does (see `small`)."""
+"""For an app that writes fewer rows an hour, compiling a plan costs more than interpreting it."""
 ROWS_PER_PIECE = 25_000
 """Rows that an app writes, per shuffle partition: the commits behind them, two dozen per row, take some 50 MB."""
 BROADCAST_UP_TO_ROWS = 500_000
@@ -167,7 +165,9 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
     own.conf.set(_PIECES, max(spark.sparkContext.defaultParallelism, expected_rows // ROWS_PER_PIECE))
     if expected_rows > BROADCAST_UP_TO_ROWS:
         own.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
-    set_small(own, expected_rows < COMPILED_FROM_ROWS and is_local(spark))
+    if expected_rows < COMPILED_FROM_ROWS:
+        own.conf.set("spark.sql.codegen.wholeStage", "false")
+        own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     return own
 
 

@@ -19,7 +19,6 @@ from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.warehouse import with_session_options
 
 from spark_apps.runtime.executors import address_for_tasks, address_of_warehouse
-from spark_apps.runtime.small import fits, is_small
 
 
 def _connected(carried: str | None) -> adbc.Connection:
@@ -30,23 +29,15 @@ def read_query(spark: SparkSession, query: str, schema: str | StructType) -> Dat
     """Rows of a warehouse query. Its columns must have the order of `schema`, and types that can be cast to it."""
     struct = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     carried = address_for_tasks(spark, os.environ[WAREHOUSE_ENV])
-    wanted = to_arrow_schema(struct)
 
     def read(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        wanted = to_arrow_schema(struct)
         with _connected(carried) as connection, connection.cursor() as cursor:
             cursor.execute(query)
             for batch in cursor.fetch_record_batch():
                 yield from pa.Table.from_batches([batch]).rename_columns(wanted.names).cast(wanted).to_batches()
 
-    frame = spark.range(1, numPartitions=1).mapInArrow(read, struct)
-    if not is_small(spark):
-        return frame
-    batches: list[pa.RecordBatch] = []
-    for batch in read(()):
-        batches.append(batch)
-        if not fits(batches):
-            return frame
-    return spark.createDataFrame(pa.Table.from_batches(batches, wanted), struct)
+    return spark.range(1, numPartitions=1).mapInArrow(read, struct)
 
 
 def query_in_task(query: str, values: tuple[str, ...], carried: str | None) -> pa.Table:
@@ -64,8 +55,7 @@ def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
     finished has written its rows twice.
     """
 
-    spark = frame.sparkSession
-    carried = address_for_tasks(spark, url)
+    carried = address_for_tasks(frame.sparkSession, url)
 
     def write(given: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         batches, rows = iter(given), 0
@@ -84,7 +74,4 @@ def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
                 connection.commit()
         yield pa.RecordBatch.from_pydict({"rows": [rows]}, schema=pa.schema([("rows", pa.int64())]))
 
-    if is_small(spark):
-        written = write(frame.toArrow().to_batches())
-        return sum(batch.column(0)[0].as_py() for batch in written)
     return sum(task["rows"] for task in frame.mapInArrow(write, "rows long").collect())  # one row per task

@@ -3,8 +3,7 @@
 Our sources are Spark data sources: once registered (see `spark_apps.sources.register`), `spark.read.format("jmx")`
 reads them too. But for each such call Spark 4.1 starts three Python processes (look up, create, plan), 2–4 CPU
 seconds, and an hour has a dozen sources. `read_source` plans in the driver, which is Python anyway, and reads in the
-tasks as Spark would: one task per partition; in a small hour it reads in the driver at once, in threads. Readers yield
-Arrow batches of the source's schema.
+tasks as Spark would: one task per partition. Readers yield Arrow batches of the source's schema.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from spark_apps.runtime.small import is_small, read_here
-
 
 def read_source(spark: SparkSession, source: DataSource) -> DataFrame:
     """The rows of a data source, as `spark.read.format(…).load()` returns them."""
@@ -26,8 +23,6 @@ def read_source(spark: SparkSession, source: DataSource) -> DataFrame:
     schema = cast(StructType, StructType.fromDDL(ddl)) if isinstance(ddl, str) else ddl
     reader = source.reader(schema)
     partitions = list(reader.partitions())
-    if is_small(spark):
-        return read_here(spark, reader, partitions, schema)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Reads the partitions of one task."""
