@@ -31,8 +31,9 @@ def report(
     """Write the daily report, the weekly one, or the monthly one, as an HTML file."""
     from streamwarden.reports import write_pdf, write_report
 
+    chosen = _day(day)
     config = load_config()
-    made = _render(config, _day(day), owner, is_week=week, is_month=month)
+    made = _render(config, chosen, owner, is_week=week, is_month=month)
     out.print(f"wrote {write_report(made, config)}")
     if pdf:
         out.print(f"wrote {write_pdf(made, config)}")

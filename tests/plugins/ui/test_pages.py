@@ -25,6 +25,7 @@ PATHS = (
 
 # Must be the first test: the warehouse is empty until a test uses the fixture `findings`.
 def test_pages_of_an_empty_warehouse_name_the_next_step(page: Any) -> None:
+    page.goto("/streamwarden/")
     assert page.locator("h1").inner_text() == "No hour has been evaluated yet"
     assert "streamwarden config check" in page.locator("main").inner_text()
     page.goto("/streamwarden/coverage")

@@ -37,4 +37,4 @@ def test_a_kind_that_is_not_known_comes_last(warehouse: sa.Engine) -> None:
     with warehouse.connect() as connection:
         keys = ("cluster:c", "client:c/x", "what", None)
         ranks = [connection.execute(query, {"resource": key}).scalar() for key in keys]
-    assert ranks == [1, 13, 100, 100]
+    assert ranks == [1, 14, 100, 100]
