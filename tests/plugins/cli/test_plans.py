@@ -272,8 +272,9 @@ def test_costs_are_volumes_logs_and_possible_savings(warehouse: sa.Engine) -> No
     )  # fmt: skip
     with warehouse.connect() as connection:
         rows = connection.execute(sa.text(
-            "select kind, coalesce(title, application, cluster) as whose, resources, without_price, usd_per_month, partitions, bytes_in_per_second,"
-            " bytes_out_per_second from costs order by kind, whose"
+            "select kind, coalesce(title, application, cluster) as of_what,"
+            " resources, without_price, usd_per_month, partitions, bytes_in_per_second,"
+            " bytes_out_per_second from costs order by kind, of_what"
         )).all()  # fmt: skip
     nothing = (None, None, None)
     assert [tuple(row) for row in rows] == [
