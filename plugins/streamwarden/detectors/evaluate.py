@@ -57,6 +57,8 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     params = detector.params_in_force(config)
     started = time.monotonic()
     found: list[Finding] = []
+    # Before any table is read: partitions lock tables that another detector of the hour may hold in another order.
+    ensure_day(engine, hour.date())
     with engine.begin() as connection:
         connection.execute(_FOR_LARGE_QUERIES)
         missing = _not_loaded(connection, detector, hour, config)
@@ -327,7 +329,6 @@ def _store(
     found: Sequence[Finding], seconds: float,
 ) -> None:  # fmt: skip
     evaluated_at = datetime.now(UTC)
-    ensure_day(engine, hour.date())
     with engine.begin() as connection:
         connection.execute(_DETECTOR, _detector_row(detector, evaluated_at))
         connection.execute(
