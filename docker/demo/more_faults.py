@@ -125,7 +125,7 @@ MORE = {
         detector="consumer_data_at_risk",
         resource="archive",
         why="of `parcels` 2,990 were deleted that the group `archive` hadn't read",
-        reasons=("records_deleted",),
+        reasons=("lost", "records_deleted"),  # the second is certain only with the hours before
         start=_lost,
     ),
     "instance": More(
