@@ -43,14 +43,11 @@ def report_of(owner: str, day: str) -> str:
     from datetime import date
 
     from streamwarden.base.config import load_config
-    from streamwarden.reports import mail_owner, render_daily, write_report
+    from streamwarden.reports import render_daily
     from streamwarden.store.migrate import migrated_warehouse
 
     config = load_config()
-    rendered = render_daily(migrated_warehouse(config), config, date.fromisoformat(day), owner=owner)
-    path = write_report(rendered, config)
-    mail_owner(rendered, config)
-    return str(path)
+    return deliver(render_daily(migrated_warehouse(config), config, date.fromisoformat(day), owner=owner), config)
 
 
 with DAG(

@@ -44,15 +44,12 @@ def report_of(owner: str, day: str) -> str:
     from datetime import date
 
     from streamwarden.base.config import load_config
-    from streamwarden.reports import mail_owner, month_of, render_monthly, write_report
+    from streamwarden.reports import month_of, render_monthly
     from streamwarden.store.migrate import migrated_warehouse
 
     config = load_config()
     first = month_of(date.fromisoformat(day))
-    rendered = render_monthly(migrated_warehouse(config), config, first, owner=owner)
-    path = write_report(rendered, config)
-    mail_owner(rendered, config)
-    return str(path)
+    return deliver(render_monthly(migrated_warehouse(config), config, first, owner=owner), config)
 
 
 with DAG(

@@ -17,15 +17,11 @@ from demo.world import World
 SAMPLE_SECONDS = 3.0
 
 
-class Feed(threading.Thread):
-    """Samples every few seconds until stopped, and sums the bytes of each minute."""
+class Sampler(threading.Thread):
+    """A thread that samples until its context ends: `run` repeats while `_stopping` is not set."""
 
-    def __init__(self, world: World, disks: Mapping[str, int], memory: Mapping[str, int]) -> None:
-        """`disks`: volume id → pid of the process that writes to it; `memory`: instance id → pid of its process."""
-        super().__init__(name="measured-feed", daemon=True)
-        self._world = world
-        self._disks = {volume_id: psutil.Process(pid) for volume_id, pid in disks.items()}
-        self._memory = {instance_id: psutil.Process(pid) for instance_id, pid in memory.items()}
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name, daemon=True)
         self._stopping = threading.Event()
 
     def __enter__(self) -> Self:
@@ -35,6 +31,17 @@ class Feed(threading.Thread):
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self.join()
+
+
+class Feed(Sampler):
+    """Samples every few seconds until stopped, and sums the bytes of each minute."""
+
+    def __init__(self, world: World, disks: Mapping[str, int], memory: Mapping[str, int]) -> None:
+        """`disks`: volume id → pid of the process that writes to it; `memory`: instance id → pid of its process."""
+        super().__init__("measured-feed")
+        self._world = world
+        self._disks = {volume_id: psutil.Process(pid) for volume_id, pid in disks.items()}
+        self._memory = {instance_id: psutil.Process(pid) for instance_id, pid in memory.items()}
 
     def run(self) -> None:
         with suppress(psutil.NoSuchProcess):  # the process crashed; the fleet reports it

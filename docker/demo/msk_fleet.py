@@ -7,10 +7,9 @@ second broker is emulated, and starves where the fault `ebs` is injected.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 import httpx
 from confluent_kafka.admin import NewTopic
@@ -20,7 +19,7 @@ from demo.broker import Broker, Cluster, create_topics
 from demo.demo_world import DEMO_ACCOUNT, DEMO_REGION, EBS_FAULT_LEAD, ORDERS_INSTANCE_ID, demo_world
 from demo.ebs_days import FOREVER
 from demo.ebs_load import LoadModel, Surge
-from demo.feed import Feed
+from demo.feed import Feed, Sampler
 from demo.fleet import APP, CLUSTER, FAULTS, Fleet
 from demo.jar_set import ensure
 from demo.jars import EXPORTER
@@ -112,22 +111,13 @@ class MskFleet(Fleet):
             self.injected("ebs", "ebs_volume_starving", resource, why, ("bucket_empty",), self.hour - EBS_FAULT_LEAD)
 
 
-class Traffic(threading.Thread):
+class Traffic(Sampler):
     """Sets the brokers' traffic in CloudWatch, minute by minute, to what their JVMs count."""
 
     def __init__(self, cluster: MskCluster, agents: Mapping[int, str]) -> None:
         """`agents`: URL of the Jolokia agent by broker."""
-        super().__init__(name="msk-traffic", daemon=True)
+        super().__init__("msk-traffic")
         self._cluster, self._agents = cluster, agents
-        self._stopping = threading.Event()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self.join()
 
     def run(self) -> None:
         before: dict[tuple[int, str], tuple[datetime, float]] = {}

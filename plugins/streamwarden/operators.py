@@ -119,15 +119,18 @@ def hour_of(dag_run: Any) -> str:
 
 
 def deliver(report: Report, config: Config) -> str:
-    """Writes a report to its file, and mails it through the connection `smtp_default` if there are recipients.
+    """Writes a report to its file, and mails it: an owner's as its tickets are routed, the one of all owners to
+    `reports.mail_to` through the connection `smtp_default`, if there are recipients.
 
     Returns:
         Path of the file.
     """
-    from streamwarden.reports import mail_report, write_report
+    from streamwarden.reports import mail_owner, mail_report, write_report
 
     path = write_report(report, config)
-    if config.reports.mail_to:
+    if report.owner is not None:
+        mail_owner(report, config)
+    elif config.reports.mail_to:
         from airflow.providers.smtp.hooks.smtp import SmtpHook
 
         with SmtpHook("smtp_default") as hook:

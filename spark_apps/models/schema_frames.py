@@ -2,7 +2,7 @@
 
 AWS Glue: version 3, compression (0: none, 5: zlib), and a UUID, of which the first 31 bits are the id (see
 `spark_apps.sources.schema_registry_glue`). Apicurio v2: a zero byte and an id of eight bytes; as no registry assigns
-the id 0, four more zero bytes tell it from an id of four bytes.
+the id 0, four more zero bytes distinguish it from an id of four bytes.
 """
 
 from __future__ import annotations

@@ -5,17 +5,17 @@ with line as (
     kind,
     case kind
       when 'volumes' then coalesce(application, cluster) when 'logs' then coalesce(owner, application, cluster) else title
-    end as whose,
+    end as charged_to,
     sum(resources) as resources,
     sum(without_price) as without_price,
     sum(usd_per_month) as usd_per_month
   from public.costs
-  group by kind, whose
+  group by kind, charged_to
 )
 
 select
   kind,
-  whose,
+  charged_to,
   resources,
   without_price,
   usd_per_month,
@@ -34,4 +34,4 @@ cross join (
   group by newest.hour
 ) as price
 window of_kind as (partition by kind)
-order by kind asc, usd_per_month desc nulls last, whose asc
+order by kind asc, usd_per_month desc nulls last, charged_to asc

@@ -1,4 +1,4 @@
-"""Groups on uneven partitions and groups that rebalance: idle partitions beside a busy one, pauses while well."""
+"""Groups on uneven partitions and groups that rebalance: idle partitions next to a busy one, pauses while well."""
 
 from __future__ import annotations
 

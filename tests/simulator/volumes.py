@@ -286,7 +286,7 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
             by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
             known_from = evaluated_since(verdict) if by_hours else START
             hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
-            # A load that goes on and off is throttled again after each pause.
+            # An on-off load is throttled again after each pause.
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG and fault.kind not in ON_OFF:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
                 least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT

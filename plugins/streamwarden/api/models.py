@@ -80,7 +80,7 @@ class Link(Model):
 class ResourceDetail(Resource):
     """A resource with its dependencies and open findings."""
 
-    upstream: list[Link] = Field(description="Resources whose faults can affect it, by key, 500 at most.")
+    upstream: list[Link] = Field(description="Resources with faults that can affect it, by key, 500 at most.")
     upstream_total: int = Field(description="Number of all of them.")
     downstream: list[Link] = Field(description="Resources that its faults can affect, by key, 500 at most.")
     downstream_total: int = Field(description="Number of all of them.")

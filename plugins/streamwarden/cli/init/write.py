@@ -20,7 +20,7 @@ _ABOUT = {
 
 
 def text_of(fleet: Fleet, answers: Sequence[Answer] = ()) -> str:
-    """The file. `answers`: of the probe, whose problems are added to those of the discovery."""
+    """The file. `answers`: of the probe; its problems are added to those of the discovery."""
     lines = [
         f"# Written by `streamwarden init` at {datetime.now(UTC):%Y-%m-%dT%H:%MZ}. docs/config.md describes every key.",
         "# No secret is in this file: write ${NAME}, and set NAME in the environment.",
