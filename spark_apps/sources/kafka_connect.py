@@ -10,36 +10,25 @@ Limitations: the REST API knows only the current state, so an hour that is over 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-import httpx
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from streamwarden.base.addresses import address_of
-from streamwarden.base.bounded_http import BoundedClient, LimitExceeded, json_of
 from streamwarden.base.config import ConnectCluster
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
+from spark_apps.sources.rest_api import Json, Refused, RestApi
 
-TRIES = 3
 TRACE_CHARACTERS = 2000
 """Of the stack trace of a failed task: the exception and its first frames."""
-_LATER = (409, 429, 500, 502, 503, 504)
-_CONNECTORS = "/connectors?expand=info&expand=status"
-_PAUSE_SECONDS = 0.5
-Json = Any
 
 
-class Refused(Exception):
-    """Why the REST API gave no data, without credentials."""
-
-
-class ConnectApi:
+class ConnectApi(RestApi):
     """The REST API of one Connect cluster.
 
     Args:
@@ -49,22 +38,17 @@ class ConnectApi:
         Refused: the address is not valid.
     """
 
-    def __init__(self, cluster: str, connect: ConnectCluster) -> None:
-        self.name = f"Connect cluster '{connect.name}' of '{cluster}' at {address_of(connect.url)}"
-        try:
-            self._client = BoundedClient(
-                base_url=connect.url,
-                auth=(connect.user, connect.password or "") if connect.user else None,
-                seconds=connect.timeout_seconds,
-                timeout=connect.timeout_seconds,
-                headers={"accept": "application/json"},
-            )
-        except (httpx.InvalidURL, ValueError):
-            raise Refused(f"{self.name}: not a valid address") from None
+    later = (409, *RestApi.later)  # 409: the workers rebalance
 
-    def close(self) -> None:
-        """Closes the connections."""
-        self._client.close()
+    def __init__(self, cluster: str, connect: ConnectCluster) -> None:
+        name = f"Connect cluster '{connect.name}' of '{cluster}' at {address_of(connect.url)}"
+        super().__init__(name, connect.url, connect.user, connect.password, connect.timeout_seconds)
+
+    def refusal(self, path: str, status: int) -> Refused:
+        """The message for a status other than 200."""
+        if status in (401, 403):
+            return Refused(f"{self.name} rejected user and password ({status})")
+        return super().refusal(path, status)
 
     def connectors(self) -> list[dict[str, Any]]:
         """Rows of all connectors and their tasks, without cluster and time.
@@ -72,33 +56,11 @@ class ConnectApi:
         Raises:
             Refused: the API did not respond, or not with connectors.
         """
-        found = self._get(_CONNECTORS)
+        found = self.get("/connectors", {"expand": ["info", "status"]})
         try:
             return [row for name, one in found.items() for row in _rows(name, one["info"], one["status"])]
         except (AttributeError, KeyError, TypeError):
             raise Refused(f"{self.name} responds to GET /connectors with something other than connectors") from None
-
-    def _get(self, path: str) -> Json:
-        for attempt in range(1, TRIES + 1):
-            try:
-                response = self._client.request("GET", path)
-            except LimitExceeded as limit:
-                raise Refused(f"{self.name}: {limit}") from None
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise Refused(f"{self.name} did not respond ({type(error).__name__})") from None
-            if response.status_code not in _LATER or attempt == TRIES:
-                break
-            time.sleep(_PAUSE_SECONDS * attempt)
-        if response.status_code in (401, 403):
-            raise Refused(f"{self.name} rejected user and password ({response.status_code})")
-        if response.status_code != httpx.codes.OK:
-            raise Refused(f"{self.name} responds to GET /connectors with status {response.status_code}")
-        try:
-            return json_of(response.content)
-        except LimitExceeded as limit:
-            raise Refused(f"{self.name}: {limit}") from None
-        except ValueError:
-            raise Refused(f"{self.name} responds to GET /connectors with something other than JSON") from None
 
 
 def _rows(name: str, info: Mapping[str, Json], status: Mapping[str, Json]) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,6 @@ rows are kept. Limitations: no deleted schemas, and no subjects that the user ma
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -21,19 +20,16 @@ import httpx
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from streamwarden.base.addresses import address_of
-from streamwarden.base.bounded_http import ALL_SCHEMAS, BoundedClient, LimitExceeded, json_of
+from streamwarden.base.bounded_http import ALL_SCHEMAS
 from streamwarden.base.config import KafkaCluster
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
+from spark_apps.sources.rest_api import Json, Refused, RestApi
 
 PAGE = 1000
 """Schemas per request: the default maximum of Confluent's registry."""
 AT_ONCE = 8
-TRIES = 3
-_LATER = (429, 500, 502, 503, 504)
-_LONGEST_PAUSE_SECONDS = 5.0
-Json = Any
 
 
 class AnyRegistry(Protocol):
@@ -49,99 +45,35 @@ class AnyRegistry(Protocol):
         """Closes the connections."""
 
 
-class Refused(Exception):
-    """Why the registry gave no data, without credentials."""
-
-
-class RegistryClient:
-    """Requests to the registry of one cluster. After a failure to respond it is not queried again in this run.
+class RegistryClient(RestApi):
+    """Requests to the registry of one cluster.
 
     Raises:
         StreamwardenError: the cluster has no registry in the config.
         Refused: its address is not valid.
     """
 
-    accept = "application/json"
+    limits = ALL_SCHEMAS
 
     def __init__(self, cluster: KafkaCluster) -> None:
         if (registry := cluster.schema_registry) is None or registry.url is None:
             raise StreamwardenError(f"kafka cluster '{cluster.name}' has no schema_registry with a url.")
         self.settings = registry
-        self.name = f"the schema registry of '{cluster.name}' at {address_of(registry.url)}"
-        self._silence: str | None = None
-        try:
-            self._client = BoundedClient(
-                base_url=registry.url,
-                auth=(registry.user, registry.password or "") if registry.user else None,
-                seconds=registry.timeout_seconds,
-                limits=ALL_SCHEMAS,
-                timeout=registry.timeout_seconds,
-                headers={"accept": self.accept},
-            )
-        except (httpx.InvalidURL, ValueError):
-            raise Refused(f"{self.name}: not a valid address") from None
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self._client.close()
-
-    def get(self, path: str, params: dict[str, int] | None = None) -> Json:
-        """The JSON of a response with status 200.
-
-        Raises:
-            LookupError: a 404 of the registry's API.
-            Refused: any other failure.
-        """
-        response = self._request(path, params)
-        try:
-            body = json_of(response.content, ALL_SCHEMAS)
-        except LimitExceeded as limit:
-            raise Refused(f"{self.name}: {limit} (GET {path})") from None
-        except ValueError:
-            body = None
-        if response.status_code == httpx.codes.OK and body is not None:
-            return body
-        if response.status_code == httpx.codes.OK:
-            raise Refused(f"{self.name} responds to GET {path} with something other than JSON")
-        if response.status_code == httpx.codes.NOT_FOUND and self.is_missing(body):
-            raise LookupError(path)
-        raise self._refusal(path, response)
-
-    def text(self, path: str) -> str:
-        """The text of a response with status 200. Raises as `get`, without LookupError."""
-        response = self._request(path, None)
-        if response.status_code != httpx.codes.OK:
-            raise self._refusal(path, response)
-        return response.text
+        name = f"the schema registry of '{cluster.name}' at {address_of(registry.url)}"
+        super().__init__(name, registry.url, registry.user, registry.password, registry.timeout_seconds)
 
     def is_missing(self, body: Json) -> bool:
         """Whether a 404 with this body comes from the registry's API: what was asked for does not exist."""
         code = body.get("error_code") if isinstance(body, dict) else None
         return str(code).startswith("404") and code != httpx.codes.NOT_FOUND
 
-    def _request(self, path: str, params: dict[str, int] | None) -> httpx.Response:
-        for attempt in range(1, TRIES + 1):
-            if self._silence:
-                raise Refused(self._silence)
-            try:
-                answer = self._client.request("GET", path, params=params)
-            except LimitExceeded as limit:
-                raise Refused(f"{self.name}: {limit} (GET {path})") from None
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                self._silence = f"{self.name} did not respond ({type(error).__name__})"
-                raise Refused(self._silence) from None
-            if answer.status_code not in _LATER or attempt == TRIES:
-                break
-            time.sleep(_pause_seconds(answer, attempt))
-        return answer
-
-    def _refusal(self, path: str, response: httpx.Response) -> Refused:
-        status = response.status_code
+    def refusal(self, path: str, status: int) -> Refused:
+        """The message for a status other than 200."""
         if status in (401, 403):
             return Refused(f"{self.name} rejected user and password for GET {path} ({status})")
         if status == httpx.codes.NOT_FOUND:
             return Refused(f"{self.name} does not support GET {path}: not a Schema Registry, or the wrong address")
-        return Refused(f"{self.name} responds to GET {path} with status {status}")
+        return super().refusal(path, status)
 
 
 class Registry(RegistryClient):
@@ -190,12 +122,6 @@ def open_registry(cluster: KafkaCluster) -> AnyRegistry:
     kinds: dict[str, Callable[[KafkaCluster], AnyRegistry]]
     kinds = {"confluent": Registry, "apicurio": ApicurioRegistry, "glue": GlueRegistry}
     return kinds[kind](cluster)
-
-
-def _pause_seconds(answer: httpx.Response, attempt: int) -> float:
-    """The pause that the registry requests, within bounds; otherwise a little longer each time."""
-    wished = answer.headers.get("retry-after", "")
-    return min(float(wished), _LONGEST_PAUSE_SECONDS) if wished.isdecimal() else 0.2 * 2**attempt
 
 
 def escaped(subject: str) -> str:

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from streamwarden.base.config import KafkaCluster
 
-from spark_apps.sources.schema_registry import AT_ONCE, Json, Refused, RegistryClient, escaped
+from spark_apps.sources.rest_api import Json, Refused
+from spark_apps.sources.schema_registry import AT_ONCE, RegistryClient, escaped
 
 PAGE = 500
 """Artifacts or versions per request: the maximum of the API."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from spark_apps.sources.kafka_connect import ConnectApi
-from spark_apps.sources.kafka_connect import Refused as ConnectRefused
-from spark_apps.sources.schema_registry import Refused, open_registry
+from spark_apps.sources.rest_api import Refused
+from spark_apps.sources.schema_registry import open_registry
 from streamwarden.base.config import Config, ConnectCluster, KafkaCluster
 from streamwarden.base.config.trackers import Tracker
 from streamwarden.base.errors import StreamwardenError
@@ -53,7 +53,7 @@ def _connect(cluster: str, connect: ConnectCluster) -> Iterator[Answer]:
         api = ConnectApi(cluster, connect)
         named = {row["connector"] for row in api.connectors()}
         yield Answer(source, asked, answer=f"{len(named)} connectors")
-    except ConnectRefused as error:
+    except Refused as error:
         action = f"correct `url`, `user`, and `password` of `connect` {connect.name}: the REST API of a worker"
         yield Answer(source, asked, problem=str(error), action=action)
     finally:
