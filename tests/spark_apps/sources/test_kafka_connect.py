@@ -14,15 +14,13 @@ import yaml
 from demo.jar_set import JarSet
 from demo.jars import TOOLS, classpath
 from demo.process import JVM_OPTIONS, Process, free_port
-from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, TimestampType
 from streamwarden.base.config import CONFIG_ENV
 
 from spark_apps.runtime.class_archive import java
-from spark_apps.sources.kafka_client import ClusterPartition
 from spark_apps.sources.kafka_connect import TRACE_CHARACTERS, KafkaConnect
 from tests.spark_apps.sources.connect_api import connect_api
+from tests.spark_apps.sources.reading import rows_of
 
-_TYPES: dict[str, DataType] = {"string": StringType(), "int": IntegerType(), "timestamp": TimestampType()}
 Rows = list[dict[str, Any]]
 FILES = JarSet(
     "connect-file",
@@ -43,9 +41,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
         file.write_text(yaml.safe_dump({"kafka": [cluster]}))
         monkeypatch.setenv(CONFIG_ENV, str(file))
         source = KafkaConnect({"clusters": '["shop"]', **options})
-        fields = (column.split() for column in source.schema().split(","))
-        reader = source.reader(StructType([StructField(name, _TYPES[kind]) for name, kind in fields]))
-        found = [row for batch in reader.read(ClusterPartition("shop")) for row in batch.to_pylist()]  # type: ignore[union-attr]
+        found = rows_of(source, "shop")
         return [row for row in found if row["connector"]], {row["resource"]: row["gap"] for row in found if row["gap"]}
 
     return rows

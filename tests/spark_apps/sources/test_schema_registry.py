@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 import yaml
-from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, TimestampType
 from streamwarden.base.config import CONFIG_ENV
 
 from spark_apps.sources import schema_registry
-from spark_apps.sources.kafka_client import ClusterPartition
 from spark_apps.sources.schema_registry import SchemaRegistry
+from tests.spark_apps.sources.reading import rows_of
 from tests.spark_apps.sources.registry import MONEY, ORDER, SCHEMAS, registry
 
-_TYPES: dict[str, DataType] = {"string": StringType(), "int": IntegerType(), "timestamp": TimestampType()}
 Rows = list[dict[str, Any]]
 
 
@@ -39,9 +37,7 @@ def read(served: tuple[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         file.write_text(yaml.safe_dump({"kafka": [cluster]}))
         monkeypatch.setenv(CONFIG_ENV, str(file))
         source = SchemaRegistry({"clusters": '["shop"]'})
-        fields = (column.split() for column in source.schema().split(","))
-        reader = source.reader(StructType([StructField(name, _TYPES[kind]) for name, kind in fields]))
-        found = [row for batch in reader.read(ClusterPartition("shop")) for row in batch.to_pylist()]  # type: ignore[union-attr]
+        found = rows_of(source, "shop")
         return [row for row in found if row["version"]], {row["resource"]: row["gap"] for row in found if row["gap"]}
 
     return rows

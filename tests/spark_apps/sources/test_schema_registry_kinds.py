@@ -14,18 +14,16 @@ from demo.aws_endpoint import AwsEndpoint
 from demo.aws_glue import GlueRegistry, GlueSchema
 from demo.world import World
 from pydantic import ValidationError
-from pyspark.sql.types import DataType, IntegerType, StringType, StructField, StructType, TimestampType
 from streamwarden.base.config import CONFIG_ENV, Config, KafkaCluster
 
 from spark_apps.apps.state_stores import _frame
 from spark_apps.models.schema_frames import with_common_frames
-from spark_apps.sources.kafka_client import ClusterPartition
 from spark_apps.sources.schema_registry import SchemaRegistry
 from spark_apps.sources.schema_registry_glue import glue_schema_id
 from tests.spark_apps.aws_world import ACCOUNT, NOW, REGION
 from tests.spark_apps.sources.apicurio import ORDER, apicurio
+from tests.spark_apps.sources.reading import rows_of
 
-_TYPES: dict[str, DataType] = {"string": StringType(), "int": IntegerType(), "timestamp": TimestampType()}
 FIRST, SECOND, THIRD = (f"{n}7b4a7f0-9c96-4e4a-a687-fb5de9ef0c63" for n in ("f", "1", "2"))
 Rows = list[dict[str, Any]]
 Read = Callable[..., tuple[Rows, dict[str, str]]]
@@ -41,9 +39,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
         file.write_text(yaml.safe_dump({"kafka": [cluster], "aws": [{"account": ACCOUNT, "regions": [REGION]}]}))
         monkeypatch.setenv(CONFIG_ENV, str(file))
         source = SchemaRegistry({"clusters": '["shop"]'})
-        fields = (column.split() for column in source.schema().split(","))
-        reader = source.reader(StructType([StructField(name, _TYPES[kind]) for name, kind in fields]))
-        found = [row for batch in reader.read(ClusterPartition("shop")) for row in batch.to_pylist()]  # type: ignore[union-attr]
+        found = rows_of(source, "shop")
         return [row for row in found if row["version"]], {row["resource"]: row["gap"] for row in found if row["gap"]}
 
     return rows
