@@ -21,6 +21,7 @@ from streamwarden.base.config import WAREHOUSE_ENV, Config
 from streamwarden.base.embedded import make_runtime_folder, server_url, stop_server
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.base.rds_login import iam_token, uses_iam, with_password, without_marker
 
 DATABASE = "streamwarden"
 AIRFLOW_DATABASE = "airflow"
@@ -32,7 +33,9 @@ SESSION = f"-c timezone=UTC -c idle_in_transaction_session_timeout={IDLE_IN_TRAN
 
 
 def warehouse_url(config: Config) -> str:
-    """libpq URL of the warehouse (`postgresql://…`), for psycopg, ADBC, and psql. Starts the embedded server.
+    """URL of the warehouse as configured (`postgresql://…`). Starts the embedded server.
+
+    psycopg, ADBC, and psql connect by `engine`, `with_session_options`, or `with_password`: it may have `aws_iam=true`.
 
     Raises:
         StreamwardenError: the URL is not of PostgreSQL, or the embedded server does not start.
@@ -79,17 +82,24 @@ def read_only(config: Config, timeout: str) -> Iterator[sa.Connection]:
 @cache
 def engine(url: str) -> sa.Engine:
     """SQLAlchemy engine (psycopg 3) of a libpq URL; `SESSION` has the options of its sessions."""
-    return sa.create_engine(
-        _for_sqlalchemy(url),
+    made = sa.create_engine(
+        _for_sqlalchemy(without_marker(url)),
         pool_pre_ping=True,
         pool_size=2,
         max_overflow=8,
         connect_args={"options": SESSION},
     )
+    if uses_iam(url):
+        sa.event.listen(made, "do_connect", lambda *given: given[-1].update(password=iam_token(url)))
+    return made
 
 
 def with_session_options(url: str) -> str:
-    """The libpq URL with the options of our sessions; those that it has already take precedence."""
+    """The libpq URL to connect with: with its IAM token, and the options of our sessions.
+
+    Options that it has already take precedence.
+    """
+    url = with_password(url)
     options = quote(f"{SESSION} ")
     if re.search(r"[?&]options=", url):
         return re.sub(r"([?&]options=)", lambda found: found[1] + options, url, count=1)

@@ -39,10 +39,11 @@ def migrate(
 
 @app.command()
 def url() -> None:
-    """Print the warehouse's URL (with its password, if it has one)."""
+    """Print the warehouse's URL (with its password, or with an IAM token that is valid for 15 minutes)."""
+    from streamwarden.base.rds_login import with_password
     from streamwarden.base.warehouse import warehouse_url
 
-    print(warehouse_url(load_config()))
+    print(with_password(warehouse_url(load_config())))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -50,9 +51,10 @@ def psql(context: typer.Context) -> None:
     """Open psql on the warehouse; further arguments go to psql."""
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+    from streamwarden.base.rds_login import with_password
     from streamwarden.base.warehouse import psql_program, warehouse_url
 
-    address: dict[str, Any] = conninfo_to_dict(warehouse_url(load_config()))
+    address: dict[str, Any] = conninfo_to_dict(with_password(warehouse_url(load_config())))
     # Not as an argument: those can be seen by whoever lists the machine's processes.
     password = {"PGPASSWORD": str(address.pop("password"))} if "password" in address else {}
     command = [psql_program(), make_conninfo(**address), *context.args]

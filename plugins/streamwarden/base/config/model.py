@@ -58,7 +58,9 @@ class Warehouse(Section):
     """The PostgreSQL database, and the retention of its tables."""
 
     url: PostgresAddress | None = Field(
-        None, description="PostgreSQL URL, `postgresql://user:password@host:5432/database`. Empty: the embedded server."
+        None,
+        description="PostgreSQL URL, `postgresql://user:password@host:5432/database`; without a password and with "
+        "`?aws_iam=true`: IAM authentication of RDS. Empty: the embedded server.",
     )
     data_folder: Path = Field(
         Path("var/postgres"), description="Data folder of the embedded PostgreSQL, relative to the project."
