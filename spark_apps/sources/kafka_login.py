@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
@@ -39,11 +40,11 @@ class Token(NamedTuple):
         return time.time() < self.made_at + FRESH_SHARE * (self.expires_at - self.made_at)
 
 
-class IamTokens:
-    """Tokens of one login. A failure is a StreamwardenError in one sentence; it holds no key and no token."""
+class Tokens:
+    """Tokens of one login, which `make` fetches. It raises StreamwardenError, in one sentence without key or token."""
 
-    def __init__(self, login: AwsLogin) -> None:
-        self.login = login
+    def __init__(self, make: Callable[[], Token]) -> None:
+        self._make = make
         self._token: Token | None = None
         self._lock = threading.Lock()
 
@@ -51,7 +52,7 @@ class IamTokens:
         """A fresh one; the same as before while that is fresh."""
         with self._lock:
             if self._token is None or not self._token.is_fresh:
-                self._token = sign(self.login)
+                self._token = self._make()
             return self._token
 
     def oauth_cb(self, _config: str) -> tuple[str, float]:
@@ -85,9 +86,9 @@ class _Known(CredentialProvider):
 
 
 @lru_cache(maxsize=64)
-def tokens_of(login: AwsLogin) -> IamTokens:
+def tokens_of(login: AwsLogin) -> Tokens:
     """The tokens that all clients of this process share."""
-    return IamTokens(login)
+    return Tokens(lambda: sign(login))
 
 
 def login_properties(login: AwsLogin) -> dict[str, Any]:
@@ -122,12 +123,15 @@ def _scram_user(account: str, region: str, secret: str, _period: int) -> tuple[s
         ) from None
 
 
-def oauth_provider(token: Callable[[], Token]) -> Any:
-    """A token provider of kafka-python."""
+def oauth_provider(token: Callable[[], Token], extensions: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """A token provider of kafka-python. `extensions` (RFC 7628) are sent with each token."""
     from kafka.net.sasl.oauth import AbstractTokenProvider
 
     class Provider(AbstractTokenProvider):  # type: ignore[misc]
         def token(self) -> str:
             return token().text
+
+        def extensions(self) -> dict[str, str]:
+            return dict(extensions)
 
     return Provider()

@@ -18,6 +18,7 @@ from streamwarden.base.config import AwsLogin, KafkaCluster
 from streamwarden.base.errors import StreamwardenError
 
 from spark_apps.sources.kafka_client import ANSWER_SECONDS
+from spark_apps.sources.kafka_oidc import OIDC_PROPERTIES, is_oidc, oidc_provider
 
 _LOGGER = logging.getLogger("kafka")
 _LOGGER.addHandler(logging.NullHandler())
@@ -63,6 +64,7 @@ def client_config(
 
     Raises:
         UnknownWay: a property for authentication has no equivalent in kafka-python.
+        StreamwardenError: AWS refuses the login, or a property of OIDC is missing.
     """
     provider = None
     if login is not None:
@@ -70,6 +72,9 @@ def client_config(
 
         properties = {k: v for k, v in login_properties(login).items() if k != "oauth_cb"} | dict(properties)
         provider = oauth_provider(tokens_of(login).token) if login.authentication == "iam" else None
+    elif is_oidc(properties):
+        provider = oidc_provider(properties)
+        properties = {k: v for k, v in properties.items() if k not in OIDC_PROPERTIES}
     decisive = {k: v for k, v in properties.items() if k.startswith(("sasl.", "ssl.", "security.", "enable.ssl."))}
     if strange := sorted(decisive.keys() - _PLAIN_PROPERTIES.keys() - _SSL_PROPERTIES):
         raise UnknownWay(f"kafka-python has no equivalent of {', '.join(strange)}")
@@ -85,7 +90,8 @@ def client_config(
     if provider is not None:
         settings["sasl_oauth_token_provider"] = provider
     elif protocol.startswith("SASL") and mechanism not in _MECHANISMS:
-        raise UnknownWay(f"kafka-python supports sasl.mechanism {', '.join(_MECHANISMS)}, not {mechanism}")
+        known = ", ".join(_MECHANISMS)
+        raise UnknownWay(f"kafka-python supports sasl.mechanism {known}, OAUTHBEARER with method oidc, not {mechanism}")
     if protocol.endswith("SSL"):
         settings["ssl_context"] = _ssl_context(properties)
     return settings

@@ -76,7 +76,7 @@ def test_a_token_of_another_account_is_signed_by_its_role(endpoint: AwsEndpoint)
 def test_a_token_is_used_again_while_it_is_fresh(endpoint: AwsEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     made = iter([Token("a", time.time() - 10, time.time() + 1), Token("b", time.time(), time.time() + 900)])
     monkeypatch.setattr(kafka_login, "sign", lambda login: next(made))
-    tokens = kafka_login.IamTokens(LOGIN)
+    tokens = kafka_login.tokens_of(LOGIN)
     assert [tokens.token().text for _ in range(3)] == ["a", "b", "b"]
 
 
