@@ -54,10 +54,12 @@ Read = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Groups:
-    """Protocol (classic, consumer) by group, state by group of Kafka Streams, and why the list may be incomplete."""
+    """Protocol (classic, consumer) by group, state by streams group and by share group, and why the list may be
+    incomplete."""
 
     protocols: dict[str, str]
     streams: dict[str, str]
+    shares: dict[str, str]
     gaps: list[str]
 
 
@@ -93,11 +95,13 @@ def list_groups(connection: Connection, deadline: float) -> Groups:
     gaps += [
         f"refused: {OFFSETS_TOPIC}-{p} of cluster '{name}' has no leader; its groups are unknown." for p in leaderless
     ]
-    return Groups(protocols, {} if gaps else _streams_groups(connection.cluster), sorted(set(gaps)))
+    others = {} if gaps else _other_groups(connection.cluster)
+    return Groups(protocols, others.get("streams", {}), others.get("share", {}), sorted(set(gaps)))
 
 
-def _streams_groups(cluster: KafkaCluster) -> dict[str, str]:
-    """Groups of the Kafka Streams protocol (KIP-1071), which confluent-kafka leaves out of its listings.
+def _other_groups(cluster: KafkaCluster) -> dict[str, dict[str, str]]:
+    """By type, states of the groups that confluent-kafka leaves out of its listings: of the Kafka Streams protocol
+    (type streams, KIP-1071), and share groups (type share, KIP-932).
 
     If they cannot be listed there is no gap: `__consumer_offsets` shows those that commit, and that they were not
     listed.
@@ -107,7 +111,10 @@ def _streams_groups(cluster: KafkaCluster) -> dict[str, str]:
             listed = client.list_groups()
     except CannotAsk:
         return {}
-    return {group["group_id"]: group["group_state"].upper() for group in listed if group.get("group_type") == "streams"}
+    states: dict[str, dict[str, str]] = {}
+    for group in listed:
+        states.setdefault(str(group.get("group_type")), {})[group["group_id"]] = group["group_state"].upper()
+    return states
 
 
 def ask_groups(

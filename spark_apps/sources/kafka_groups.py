@@ -42,7 +42,10 @@ class GroupsReader(ClusterReader):
             row = known | {"group_id": group, "protocol": protocol}
             gap = {"resource": f"{name} group {group}", "gap": refused.get(group)}
             rows.append(row | (gap if group in refused else described[group]))
-        rows += [known | {"group_id": g, "protocol": "streams", "state": s} for g, s in listed.streams.items()]
+        for protocol, states in (("streams", listed.streams), ("share", listed.shares)):
+            rows += [
+                known | {"group_id": group, "protocol": protocol, "state": state} for group, state in states.items()
+            ]
         yield from self.batches(rows or [known])
 
 

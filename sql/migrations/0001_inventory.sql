@@ -24,7 +24,7 @@ create table inventory.consumer_group_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
   group_id text not null,  -- Group
-  protocol text,  -- classic, consumer (KIP-848), streams (KIP-1071; members are not reported), or samza (a job, known from its checkpoints)
+  protocol text,  -- classic, consumer (KIP-848), streams (KIP-1071) or share (KIP-932; members of both are not reported), or samza (a job, known from its checkpoints)
   state text,  -- STABLE, EMPTY, DEAD, …; null: it could not be described, or no coordinator lists the group
   assignor text,  -- Partition assignor
   members integer,  -- Members

@@ -40,7 +40,7 @@ def test_the_dictionary_and_the_reference_are_complete() -> None:
 
 def test_the_dictionary_has_the_newest_comment_of_a_column() -> None:
     """A later migration replaces the comment of this column."""
-    assert "| `protocol` | text | classic, consumer (KIP-848), streams (KIP-1071; members" in pages()["warehouse.md"]
+    assert "| `protocol` | text | classic, consumer (KIP-848), streams (KIP-1071) or share" in pages()["warehouse.md"]
 
 
 @pytest.mark.slow

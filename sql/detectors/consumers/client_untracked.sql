@@ -148,7 +148,7 @@ coverage as (
 groups as (
   select
     cluster,
-    bool_or(members is null and protocol is distinct from 'streams') as is_members_unknown,
+    bool_or(members is null and coalesce(protocol not in ('streams', 'share'), true)) as is_members_unknown,
     bool_or(protocol = 'streams') as has_streams
   from inventory.consumer_group_hourly
   where hour = :hour

@@ -133,6 +133,9 @@ verdicts:
   lag_unknown:
     status: unknown
     message: "Not evaluated: the lag of {{ unknown_partitions }} of {{ partitions | counted('partition') }} was not reported."
+  share_group:
+    status: unknown
+    message: "Not evaluated: {{ group_id }} is a share group, and the Kafka clients for Python do not report its lag."
   commits_unknown:
     status: unknown
     message: "Not evaluated: committed offsets of group {{ group_id }} were not reported."
@@ -322,6 +325,7 @@ select
     when s.guessed_places > 0 then 'lag_uncertain'
     when s.beyond_places > 0 then 'offset_out_of_range'
     when s.unknown_places > 0 then 'lag_unknown'
+    when s.places is null and i.protocol = 'share' then 'share_group'
     when s.places is null and (g.state is null or g.partitions is null) then 'commits_unknown'
     when s.places is null then 'no_commits'
     when s.left_places > 0 then 'stale_offsets'

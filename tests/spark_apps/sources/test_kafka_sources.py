@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, ShareConsumer, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -244,6 +244,22 @@ def test_a_group_of_kafka_streams_own_protocol(read: Read, broker: SecuredBroker
     assert not gaps(groups)
     history = [row for row in read(KafkaCommits, "watched") if row.group_id == "streaming"]
     assert {"commit", "group"} <= {row.kind for row in history}
+
+
+def test_a_share_group_is_listed(read: Read, broker: SecuredBroker) -> None:
+    """confluent-kafka does not list such groups."""
+    consumer = ShareConsumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "shared"})
+    try:
+        consumer.subscribe(["orders"])
+        deadline, seen = time.monotonic() + 60, list[Row]()
+        while (not seen or seen[0].state != "STABLE") and time.monotonic() < deadline:
+            consumer.poll(0.5)
+            seen = [row for row in read(KafkaGroups, "watched") if row.group_id == "shared"]
+    finally:
+        consumer.close()
+    [group] = seen
+    assert (group.protocol, group.state, group.members, group.gap) == ("share", "STABLE", None, None)
+    assert not [row for row in read(KafkaOffsets, "watched") if row.group_id == "shared"], "it commits no offsets"
 
 
 def test_offsets_of_the_present_hour(read: Read) -> None:
