@@ -163,9 +163,10 @@ class Msk:
         """Every metric of the namespace AWS/Kafka that the account's region has."""
         for cluster in self.clusters:
             if (cluster.account, cluster.region) == (account, region):
-                yield from self._of(cluster)
+                yield from self._of_brokers(cluster)
+                yield from self._of_groups(cluster)
 
-    def _of(self, cluster: MskCluster) -> Iterator[Metric]:
+    def _of_brokers(self, cluster: MskCluster) -> Iterator[Metric]:
         from demo.world import Metric
 
         level, left_out = LEVELS.index(cluster.level), NOT_OF_EXPRESS if cluster.is_express else set()
@@ -182,12 +183,22 @@ class Msk:
             for name, least in OF_VOLUME.items():
                 if level >= least and name not in left_out and self._has(cluster, broker_id, name):
                     yield Metric("AWS/Kafka", name, named)
+
+    def _of_groups(self, cluster: MskCluster) -> Iterator[Metric]:
+        from demo.world import Metric
+
         for name, of in cluster.values:
             if isinstance(of, tuple) and name in OF_GROUP:
-                yield Metric("AWS/Kafka", name, mine | {("Consumer Group", of[0]), ("Topic", of[1])})
+                named = {("Cluster Name", cluster.name), ("Consumer Group", of[0]), ("Topic", of[1])}
+                yield Metric("AWS/Kafka", name, frozenset(named))
 
     def _has(self, cluster: MskCluster, broker_id: int, name: str) -> bool:
         return self.inner._has(self.inner.volumes[cluster.volume_id(broker_id)], name)
+
+    def _exists(self, cluster: MskCluster, metric: Metric, group: tuple[str | None, str | None]) -> bool:
+        if all(group):  # there may be thousands
+            return (metric.name, group) in cluster.values
+        return metric in set(self._of_brokers(cluster))
 
     def source(self, account: str, region: str, metric: Metric) -> tuple[str, Callable[[int], Minutes]] | None:
         """Unit and the minutes of a day of a metric; None: there is no such metric."""
@@ -200,13 +211,14 @@ class Msk:
                 region,
                 dimensions.get("Cluster Name"),
             )
-            if not is_meant or metric not in set(self._of(cluster)):
+            group = dimensions.get("Consumer Group"), dimensions.get("Topic")
+            if not is_meant or not self._exists(cluster, metric, group):
                 continue
             broker_id = dimensions.get("Broker ID")
             if metric.name in OF_VOLUME and broker_id is not None:
                 volume = frozenset({("VolumeId", cluster.volume_id(int(broker_id)))})
                 return self.inner._source(account, region, Metric("AWS/EBS", metric.name, volume))
-            of = (dimensions["Consumer Group"], dimensions["Topic"]) if "Topic" in dimensions else broker_id
+            of = group if all(group) else broker_id
             unit, value = _default(metric.name)
             spans = cluster.values.get((metric.name, int(of) if isinstance(of, str) else of), [])
             return unit, partial(_minutes, spans, value)

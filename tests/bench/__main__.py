@@ -15,13 +15,14 @@ from rich.table import Table
 from rich.text import Text
 from streamwarden.base.paths import PROJECT_ROOT
 
-from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, pages, scale, schemas, size
+from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, msk, pages, scale, schemas, size
 from tests.bench.metric import Metric, measured
 
 PARTS = {
     "load": load.measure,
     "size": size.measure,
     "aws": aws.measure,
+    "msk": msk.measure,
     "jmx": jmx.measure,
     "kafka": kafka.measure,
     "memory": memory.measure,
