@@ -324,7 +324,11 @@ def detected_by_tests(warehouse: sa.Engine, undetected: Sequence[Mutant]) -> Ite
     Raises:
         StreamwardenError: the tests fail without a mutant.
     """
-    words = {str(file): set(re.findall(r"[\w.]+", file.read_text())) for file in FUNCTION_TESTS.glob("*.py")}
+    # Tests call a function of the schema public with or without its schema.
+    words = {
+        str(file): {word.removeprefix("public.") for word in re.findall(r"[\w.]+", file.read_text())}
+        for file in FUNCTION_TESTS.glob("*.py")
+    }
     files_of = {
         mutant: [f for f, known in words.items() if {mutant.source.name.removeprefix("public."), _FIXTURE} <= known]
         for mutant in undetected

@@ -246,39 +246,11 @@ limitations: |
   that reset its offsets to an earlier position, if the disks were read for at most twice the time between its commits.
   Internal topics are not counted. Rates of JMX and commits are compared over the time that JMX covers.
 */
-with disk as (
-  select
-    cluster,
-    count(*) as volumes_known,
-    count(*) filter (where minutes_known = 0 or baseline_bytes_per_second is null) as volumes_unknown,
-    count(*) filter (where is_above) as volumes_above,
-    max(highest_bytes_per_second) as highest,
-    loud_from as since,
-    loud_until as until,
-    loud_minutes as minutes,
-    sum(above_bytes_per_second) as read,
-    sum(baseline_bytes_per_second) filter (where is_above) as baseline,
-    sum(counted_bytes_per_second) filter (where is_above) as counted_read,
-    sum(counted_excess_bytes_per_second) filter (where is_above) as counted_excess,
-    min(baseline_hours) filter (where is_above and baseline_kind = 'all_hours') as baseline_hours,
-    json_agg(
-      json_build_object(
-        'volume_id', volume_id, 'broker_id', broker_id, 'minutes_above', minutes_above,
-        'read_bytes_per_second', above_bytes_per_second, 'highest_bytes_per_second', highest_bytes_per_second,
-        'baseline_bytes_per_second', baseline_bytes_per_second
-      )
-      order by above_bytes_per_second desc, volume_id asc
-    ) filter (where is_named) as volumes
-  from (
-    -- A volume with a small excess next to one with a large excess is not named.
-    select
-      *,
-      minutes_above > 0 as is_above,
-      above_bytes_per_second - baseline_bytes_per_second
-      >= :rogue_share * max(above_bytes_per_second - baseline_bytes_per_second) over (partition by cluster) as is_named
-    from public.broker_disk_reads(:hour, :spike_mads, :floor_bytes_per_second, :sustained_minutes, :heavy_bytes)
-  ) as v
-  group by cluster, loud_from, loud_until, loud_minutes
+with disk as materialized (
+  select *
+  from public.cluster_disk_reads(
+    :hour, :spike_mads, :floor_bytes_per_second, :sustained_minutes, :heavy_bytes, :rogue_share
+  )
 ),
 
 -- All bytes below are those of the time that JMX counted.
@@ -295,101 +267,32 @@ spike as materialized (
   where d.volumes_above > 0
 ),
 
-group_topic as materialized (
-  select
-    s.cluster,
-    r.*,
-    -- No commit since the disk reads began, or an offset reset with too little time to commit again.
-    r.is_cold and (r.is_silent or (r.rewinds > 0 and 60 * s.minutes <= 2 * r.seconds_between_commits)) as is_unreported
-  from spike as s
-  cross join lateral public.group_reads(s.cluster, :hour, :page_cache_share, 60 * s.minutes) as r
-),
-
 cold_group as (
   select
-    cluster,
-    sum(cold_bytes) as cold_group_bytes,
-    max(lag_seconds) as lag_seconds,
-    bool_or(is_unknown) as is_unknown,
+    s.cluster,
+    sum(r.cold_bytes) as cold_group_bytes,
+    max(r.lag_seconds) as lag_seconds,
+    bool_or(r.is_unknown) as is_unknown,
     json_agg(
       json_build_object(
-        'group_id', group_id, 'topic', topic, 'cold_bytes', cold_bytes, 'lag_bytes', lag_bytes, 'rewinds', rewinds
+        'group_id', r.group_id, 'topic', r.topic, 'cold_bytes', r.cold_bytes, 'lag_bytes', r.lag_bytes,
+        'rewinds', r.rewinds
       )
-      order by cold_bytes desc, group_id asc, topic asc
-    ) filter (where cold_bytes > 0) as groups
-  from group_topic
-  group by cluster
-),
-
--- What the commits of groups account for.
-accounted as (
-  select
-    cluster,
-    topic,
-    sum(accounted_bytes) as accounted_bytes,
-    sum(fresh_bytes) as fresh_bytes,
-    bool_or(is_unreported) as is_unreported,
-    jsonb_agg(group_id order by group_id) as group_ids
-  from group_topic
-  group by cluster, topic
-),
-
-sent as materialized (
-  select
-    t.*,
-    coalesce(a.accounted_bytes, 0) as accounted_bytes,
-    coalesce(a.fresh_bytes, 0) as fresh_bytes,
-    a.is_unreported,
-    a.group_ids
+      order by r.cold_bytes desc, r.group_id asc, r.topic asc
+    ) filter (where r.cold_bytes > 0) as groups
   from spike as s
-  inner join public.topic_bytes as t on s.cluster = t.cluster and t.hour = :hour
-  left join accounted as a on t.cluster = a.cluster and t.topic = a.topic
-  where t.kind in ('plain', 'changelog', 'repartition') and t.bytes_out is not null
+  cross join lateral public.group_reads(s.cluster, :hour, :page_cache_share, 60 * s.minutes) as r
+  group by s.cluster
 ),
 
--- The baseline is the slowest part, so it is computed only for topics with unaccounted bytes.
-baseline_share as materialized (
-  select s.cluster, u.topic, u.sent_per_byte
-  from spike as s
-  cross join lateral public.baseline_readers(
-    s.cluster, :hour, :usual_days, :usual_hours,
-    array(select t.topic from sent as t where t.cluster = s.cluster and t.bytes_out > t.accounted_bytes)
-  ) as u
-),
-
--- Materialized: otherwise each topic is joined with each application.
-settled as materialized (
-  select
-    s.cluster,
-    a.application_id
-  from spike as s
-  cross join lateral public.settled_applications(s.cluster, :hour, :settled_hours) as a
-),
-
--- Bytes out without a known reader. A possible restore, or a reading group without commits, counts as known.
 topic as materialized (
   select
-    t.cluster,
-    t.topic,
-    t.bytes_out as sent_bytes,
-    t.accounted_bytes,
-    t.group_ids,
-    nullif(t.covered_seconds, 0) as covered_seconds,
-    case when k.is_known then beyond.bytes else 0 end as restored_bytes,
-    case when k.is_known then 0 else beyond.bytes end as unaccounted_bytes
-  from sent as t
-  left join baseline_share as u on t.cluster = u.cluster and t.topic = u.topic
-  left join settled on t.cluster = settled.cluster and t.application_id = settled.application_id
-  cross join lateral (
-    -- The baseline beyond new records read by groups belongs to readers that never commit.
-    select
-      greatest(t.bytes_out - t.accounted_bytes - greatest(u.sent_per_byte * t.bytes_in - t.fresh_bytes, 0), 0) as bytes
-  ) as beyond
-  cross join lateral (
-    select
-      t.is_unreported
-      or (t.kind = 'changelog' and (settled.application_id is null or u.sent_per_byte is null)) as is_known
-  ) as k
+    s.cluster,
+    t.*
+  from spike as s
+  cross join lateral public.unaccounted_topics(
+    s.cluster, :hour, 60 * s.minutes, :page_cache_share, :usual_days, :usual_hours, :settled_hours
+  ) as t
 ),
 
 unaccounted as (

@@ -396,47 +396,10 @@ with volume as (
   from inventory.volume_hourly
   left join metrics.volume_hourly using (hour, account, region, volume_id)
   left join metrics.instance_ebs(:hour, :step_ratio) using (account, region, instance_id)
-  left join (
-    select
-      account,
-      region,
-      volume_id,
-      msk_cluster,
-      msk_broker_id,
-      cluster_arn,
-      current_version,
-      broker_size,
-      larger_broker_size,
-      monitoring_level,
-      provisioned_mib_s,
-      most_mib_s,
-      broker_count
-    from inventory.msk_brokers(:hour)
-  ) as msk using (account, region, volume_id)
-  left join (
-    select
-      account,
-      region,
-      volume_id,
-      volume_type as was_volume_type,
-      size_gib as was_size_gib,
-      provisioned_iops as was_provisioned_iops,
-      provisioned_throughput_mib_s as was_provisioned_mib_s
-    from inventory.volume_hourly
-    where hour = :hour - interval '1 hour'
-  ) as an_hour_before using (account, region, volume_id)
-  left join (
-    select
-      account,
-      region,
-      volume_id,
-      minutes_throttled as was_minutes_throttled,
-      minutes_stalled as was_minutes_stalled,
-      hours_to_exhaustion as was_hours_to_exhaustion,
-      burst_balance_last_percent as was_balance_percent
-    from metrics.volume_hourly
-    where hour = :hour - interval '1 hour'
-  ) as before using (account, region, volume_id)
+  left join metrics.volume_throttling(:hour) using (account, region, volume_id)
+  left join inventory.volume_modifications(:hour) using (account, region, volume_id)
+  left join inventory.msk_brokers(:hour) as msk (account, region, msk_instance_id)  -- noqa: AL05
+    using (account, region, volume_id)
   where hour = :hour
 ),
 
@@ -446,16 +409,6 @@ measured as (
     -- If the baseline equals the burst, no credits are spent, and AWS exposes no BurstBalance.
     bucket_credits is not null
     and (baseline_iops < burst_iops or baseline_bytes_per_second < burst_bytes_per_second) as has_bucket,
-    -- Throttling that continues may have begun before this hour.
-    case when throttled_since is not null then metrics.held_back_since(hour, account, region, volume_id) end as throttling_began_at,
-    -- A stall that began in the previous hour continues in this one.
-    case
-      when minutes_stalled > 0 and throttled_since < hour then minutes_stalled + coalesce(was_minutes_stalled, 0)
-      else minutes_stalled
-    end as stalled_minutes,
-    nullif(
-      greatest(minutes_at_iops_limit, minutes_at_throughput_limit, minutes_at_instance_limit, minutes_stalled), 0
-    ) as most_minutes,
     greatest(demand_iops_p95 / baseline_iops, demand_bytes_per_second_p95 / baseline_bytes_per_second)
       as demand_over_baseline_ratio,
     coalesce(
@@ -468,25 +421,11 @@ measured as (
       and instance_burst_percent / nullif(hours_to_instance_burst_end, 0) >= :fall_percent_per_hour,
       false
     ) as is_instance_draining,
-    -- Within warn_hours, and either the whole hour or a load that goes on and off drains the balance, or its last minutes do so fast that the next evaluation
-    -- is too late, or the warning of the previous hour continues. A load that fades lasts beyond warn_hours: no warning.
-    (hours_to_exhaustion > 0 or (hours_to_exhaustion = 0 and credits_per_hour < 0))
-    and hours_to_exhaustion <= :warn_hours
-    and (
-      inventory.ebs_credits_per_second(volume_type, iops_mean, bytes_per_second_mean)
-      > inventory.ebs_credits_per_second(volume_type, baseline_iops, baseline_bytes_per_second)
-      or cycle_minutes is not null
-      or (hours_to_exhaustion_low <= :soon_hours and minutes_draining >= :draining_minutes)
-      or (was_hours_to_exhaustion <= :warn_hours and burst_balance_last_percent < was_balance_percent - 1)
+    (account, region, volume_id) in (
+      select d.account, d.region, d.volume_id
+      from metrics.draining_volumes(:hour, :warn_hours, :soon_hours, :draining_minutes) as d
     ) as is_draining
   from volume
-),
-
-timed as (
-  select
-    *,
-    greatest(minutes_throttled, extract(epoch from known_until - throttling_began_at) / 60) as throttled_minutes
-  from measured
 ),
 
 evaluated as (
@@ -505,10 +444,7 @@ evaluated as (
       when m.minutes_present is null then 'no_response'
       when m.minutes_expected = 0 then 'recently_attached'
       when m.baseline_iops is null then 'limits_unknown'
-      when
-        (m.was_volume_type, m.was_size_gib, m.was_provisioned_iops, m.was_provisioned_mib_s)
-        <> (m.volume_type, m.size_gib, m.provisioned_iops, m.provisioned_throughput_mib_s)
-        then 'recently_modified'
+      when m.is_modified then 'recently_modified'
       when m.minutes_present < m.minutes_expected * :known_percent / 100.0 then 'datapoints_missing'
       when m.has_bucket and coalesce(m.minutes_balance, 0) = 0 then 'burst_balance_missing'
       when
@@ -541,7 +477,7 @@ evaluated as (
       when m.burst_balance_last_percent < 100 then 'bucket_refills'
       else 'bucket_full'
     end as reason
-  from timed as m
+  from measured as m
   left join lateral (
     select * from metrics.burst_balance_cycle(
       :hour, m.account, m.region, m.volume_id, :recurring_percent, :recurring_burn_ratio

@@ -160,18 +160,7 @@ limitations: |
   id on one host are averaged. Peaks within an hour exceed its mean. The hot partition is that of the last hour; if less
   than half of its own hours are known, its share of that hour is applied to the peak.
 */
-with topic as materialized (
-  select
-    cluster,
-    topic,
-    kind,
-    partitions,
-    application_id
-  from inventory.topic_hourly
-  where hour = :hour
-),
-
-reading as materialized (
+with reading as materialized (
   select
     r.cluster,
     r.topic,
@@ -190,71 +179,8 @@ reading as materialized (
     where hour = :hour and is_assigned is distinct from false
     group by cluster, topic, group_id
   ) as r
-  left join topic as t using (cluster, topic)
+  left join inventory.topic_hourly as t on r.cluster = t.cluster and r.topic = t.topic and t.hour = :hour
   where coalesce(t.kind, 'plain') in ('plain', 'repartition')
-),
-
-application as materialized (
-  select
-    cluster,
-    application_id as group_id,
-    nullif(sum(stream_threads_alive), 0) as threads,
-    sum(records_processed) as records,
-    sum(record_latency_ms * records_processed)
-    / nullif(sum(records_processed) filter (where record_latency_ms is not null), 0) as record_latency_ms
-  from metrics.jvm_app_hourly
-  where hour = :hour and application_id is not null
-  group by cluster, application_id
-),
-
--- The highest mean rate per member of an hour.
-speed as materialized (
-  select
-    cluster,
-    group_id,
-    max(records_consumed / 3600.0 / nullif(least(members, partitions), 0)) as seen_per_second
-  from metrics.consumer_group_hourly
-  where hour > :hour - make_interval(days => :days) and hour <= :hour
-  group by cluster, group_id
-),
-
--- The highest rate of one member in an hour in which the group caught up.
-caught_up as materialized (
-  select
-    s.cluster,
-    s.group_id,
-    max(s.busy_member_per_second) as busy_per_second
-  from metrics.consumer_group_hourly as s
-  inner join metrics.consumer_group_hourly as b
-    on s.hour = b.hour + interval '1 hour' and s.cluster = b.cluster and s.group_id = b.group_id
-  where s.hour > :hour - make_interval(days => :days) and s.hour <= :hour
-  and s.busy_member_per_second > 0 and s.lag_seconds_max <= b.lag_seconds_max - :caught_up_seconds
-  group by s.cluster, s.group_id
-),
-
-capacity as materialized (
-  select
-    g.cluster,
-    g.group_id,
-    coalesce(nullif(g.members, 0), a.threads) as threads,
-    a.records,
-    a.record_latency_ms,
-    s.seen_per_second,
-    -- A measured rate within the spread of both values is within capacity.
-    case
-      when s.seen_per_second <= known.per_second * (1 + :spread) then greatest(known.per_second, s.seen_per_second)
-      else known.per_second
-    end as thread_per_second,
-    coalesce(own.per_second > c.busy_per_second, own.per_second is not null) as is_estimate
-  from metrics.consumer_group_hourly as g
-  inner join speed as s using (cluster, group_id)
-  left join caught_up as c using (cluster, group_id)
-  left join application as a using (cluster, group_id)
-  cross join lateral (
-    select case when a.records >= :least_records then 1000 / nullif(a.record_latency_ms, 0) end as per_second
-  ) as own
-  cross join lateral (select greatest(own.per_second, c.busy_per_second) as per_second) as known
-  where g.hour = :hour and (a.group_id is not null or c.group_id is not null)
 ),
 
 rate as materialized (
@@ -287,7 +213,8 @@ measured as materialized (
         then r.busiest_per_second / r.arriving_per_second
     end as hot_ratio
   from reading as r
-  inner join capacity as a using (cluster, group_id)
+  inner join
+    public.thread_capacity(:hour, :days, :least_records, :caught_up_seconds, :spread) as a using (cluster, group_id)
   left join rate as t using (cluster, topic)
 ),
 
@@ -361,35 +288,17 @@ at_peak as materialized (
   group by h.cluster, h.topic, h.group_id
 ),
 
--- The busiest partition of the hour, and its own peak.
+-- The busiest partition of the hour: its own peak, or its share of the topic's.
 hot as materialized (
   select
     n.cluster,
     n.topic,
     n.group_id,
-    b.partition,
-    own.known_hours,
-    coalesce(own.per_second, n.peak_per_second * n.hot_ratio) as per_second
+    h.partition,
+    h.known_hours,
+    coalesce(h.peak_per_second, n.peak_per_second * n.hot_ratio) as per_second
   from near as n
-  cross join lateral (
-    select p.partition
-    from metrics.consumer_partition_hourly as p
-    where p.hour = :hour
-    and p.cluster = n.cluster and p.group_id = n.group_id and p.topic = n.topic
-    order by p.arriving_per_second desc nulls last, p.partition asc
-    limit 1
-  ) as b
-  left join lateral (
-    select
-      count(h.arriving_per_second) as known_hours,
-      percentile_disc(0.99) within group (order by h.arriving_per_second) as per_second
-    from metrics.consumer_partition_hourly as h
-    where h.hour = any(
-      array(select :hour - k * interval '1 hour' from generate_series(0, :days * 24 - 1) as k)
-    )
-    and h.cluster = n.cluster and h.group_id = n.group_id and h.topic = n.topic and h.partition = b.partition
-    having count(h.arriving_per_second) >= :days * 12
-  ) as own on true
+  cross join lateral public.hot_partition(:hour, n.cluster, n.topic, n.group_id, :days) as h
   where n.peak_per_second * n.hot_ratio >= :utilisation * n.thread_per_second
 ),
 
@@ -401,41 +310,16 @@ short as materialized (
     h.partition as hot_partition,
     h.per_second as hot_per_second,
     h.known_hours as hot_hours,
-    p.poll_ratio
+    p.poll_ratio,
+    together.names as together_names,
+    together.owners as owner_names
   from near as n
   left join at_peak as p using (cluster, topic, group_id)
   left join hot as h
     on n.cluster = h.cluster and n.topic = h.topic and n.group_id = h.group_id
     and h.per_second >= :utilisation * n.thread_per_second
+  cross join lateral public.copartitioned_topics(:hour, n.cluster, n.topic, n.group_id) as together
   where h.partition is not null or n.peak_per_second >= :utilisation * n.capacity_per_second
-),
-
--- Co-partitioned topics: inputs with the same partition count, changelogs, and repartition topics.
-copartitioned as materialized (
-  select
-    s.cluster,
-    s.topic,
-    s.group_id,
-    string_agg(other.topic, ', ' order by other.topic) as names,
-    string_agg(distinct detect.owner_of(public.resource_key('topic', s.cluster, other.topic)), ', ') as owners
-  from short as s
-  inner join (
-    select
-      cluster,
-      group_id,
-      topic,
-      partitions
-    from reading
-    union
-    select
-      cluster,
-      application_id,
-      topic,
-      partitions
-    from topic
-  ) as other using (cluster, group_id, partitions)
-  where s.topic <> other.topic
-  group by s.cluster, s.topic, s.group_id
 )
 
 select
@@ -476,9 +360,7 @@ select
   case when s.hot_partition is not null then s.hot_ratio end as hot_ratio,
   s.hot_per_second as hot_records_per_second,
   s.hot_hours,
-  copartitioned.names as together_names,
-  copartitioned.owners as owner_names
+  s.together_names,
+  s.owner_names
 from measured as m
 left join short as s using (cluster, topic, group_id)
-left join copartitioned
-  on s.cluster = copartitioned.cluster and s.topic = copartitioned.topic and s.group_id = copartitioned.group_id
