@@ -296,7 +296,7 @@ class Fleet:
             raise StreamwardenError(f"a demo fleet is already running in {self.folder}: stop it first") from None
         for pid_file in self.folder.rglob("*.pid"):
             end_leftover(pid_file)
-        for part in ("broker", "brokers", "app", "west", "clients"):
+        for part in ("broker", "brokers", "app", "west", "clients", "kubernetes"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
 
     def _wait_for_room_in_the_hour(self) -> None:
@@ -355,9 +355,13 @@ class Fleet:
             jolokia_port=jolokia_port,
             host=self.app_host,
             # The heap of the memory fault takes most of the instance's 4 GiB, so little is left for RocksDB.
-            options=["-Xms64m", "-Xmx3500m" if heavy else "-Xmx192m"],
+            options=["-Xms64m", "-Xmx3500m" if heavy else "-Xmx192m", *self._app_options()],
         )
         self._enter(self.app)
+
+    def _app_options(self) -> list[str]:
+        """Further options of the application's JVM."""
+        return []
 
     def _start_clients(self) -> None:
         """Writes the cold topic while the application starts, then starts the clients."""
