@@ -3,8 +3,8 @@
 `ONCE=1` ends after the score (exit code 0 only if exactly the injected faults were found); otherwise everything runs
 until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` selects faults (these are the default; or `none`); `all` adds those of
 demo.more_faults; `chain` has three brokers, one of them with a throttled volume: one root cause, one ticket. With
-`FLEET=msk` the brokers are those of an emulated Amazon MSK. With `FLEET=kubernetes` brokers and application are pods of a
-real Kubernetes API server, which `make kubernetes-api` builds. The embedded PostgreSQL is stopped last, unless it was
+`FLEET=msk` the brokers are those of an emulated Amazon MSK. With `FLEET=kubernetes` brokers and application are pods of
+a real Kubernetes API server, which `make kubernetes-api` builds. The embedded PostgreSQL is stopped last, unless it was
 running before or $STREAMWARDEN_WAREHOUSE_URL is another server.
 """
 

@@ -21,6 +21,7 @@ HOSTS = {1: "127.0.0.2", 2: "127.0.0.3"}
 class ExporterFleet(Fleet):
     """The demo's application and clients on two brokers."""
 
+    start_seconds = 45.0  # usually 20 s
     exporter_port: int
     """Of each broker's address."""
 

@@ -59,8 +59,6 @@ FAULTS = ("ebs", "memory", "schema", "rogue")
 """The default faults of `make demo`; demo.more_faults has the others."""
 CHAIN = "chain"  # has its own fleet: demo.chain
 START_SECONDS = 45.0
-# Start (usually 8 s) and traffic must be in one clock hour; the evaluation may follow after its end.
-START_ROOM_SECONDS = 20.0
 READY_SECONDS = 40.0
 METRICS_TOKEN_ENV = "STREAMWARDEN_METRICS_TOKEN"  # noqa: S105 — a variable's name
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
@@ -122,6 +120,8 @@ class Fleet:
 
     load_seconds = 120.0
     """Duration of the traffic before the evaluation."""
+    start_seconds = 20.0
+    """Start (usually 8 s) and traffic must be in one clock hour; the evaluation may follow after its end."""
     app_host = "127.0.0.1"
     """Address of the application's Jolokia agent."""
 
@@ -141,7 +141,7 @@ class Fleet:
         self._ports = ports or Ports.from_environment()
         if faults & more_faults.MORE.keys():
             self.load_seconds = more_faults.MORE_LOAD_SECONDS
-        self._room_seconds = START_ROOM_SECONDS + self.load_seconds if room_seconds is None else room_seconds
+        self._room_seconds = self.start_seconds + self.load_seconds if room_seconds is None else room_seconds
         self._parts = ExitStack()
 
     def __enter__(self) -> Self:

@@ -44,6 +44,8 @@ APP_NODE = 2
 PORT_NAME = "tcp-prometheus"  # Strimzi's
 READER = "token-of-streamwarden"
 ACCOUNT = f"system:serviceaccount:{STREAMWARDEN}:{STREAMWARDEN}"
+TOPIC_OWNERS = {"orders": "team-orders", "clickstream": "team-web"}
+CLUSTER_LABEL = "strimzi.io/cluster"
 LIMIT = "4Gi"
 """Of the application's container; its node has four times as much memory."""
 
@@ -152,10 +154,14 @@ def of_nodes() -> list[Object]:
 
 def of_brokers(bootstrap_servers: str) -> list[Object]:
     """A Kafka cluster of Strimzi: its resources, pods, claims, and volumes."""
-    team = {"team": "team-platform"}
+    team, of_cluster = {"team": "team-platform"}, {CLUSTER_LABEL: CLUSTER}
     found = [
         objects.kafka(BROKERS, CLUSTER, bootstrap_servers, labels=team),
         objects.node_pool(BROKERS, CLUSTER, "broker", len(HOSTS), gib=500),
+        *(
+            objects.strimzi(BROKERS, "KafkaTopic", topic, {}, {"topicName": topic}, of_cluster | {"team": owner})
+            for topic, owner in TOPIC_OWNERS.items()
+        ),
     ]
     for node, host in HOSTS.items():
         found += [
@@ -180,8 +186,8 @@ def of_app() -> list[Object]:
         },
     }
     return [
-        objects.volume("pvc-orders-0", ORDERS_VOLUME_ID, gib=10),
-        objects.claim(APPS, APP_CLAIM, "pvc-orders-0", gib=10),
+        objects.volume("pvc-orders-0", ORDERS_VOLUME_ID, gib=10, storage_class="gp2"),
+        objects.claim(APPS, APP_CLAIM, "pvc-orders-0", gib=10, storage_class="gp2"),
         objects.pod(APPS, f"{APP}-0", labels=labels, ip=APP_HOST, ports={"management": KubernetesFleet.exporter_port},
                     node_name=node_name(APP_NODE), memory=LIMIT, claims=(APP_CLAIM,)),
         monitor,
