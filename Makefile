@@ -15,7 +15,7 @@ help: ## Show the targets
 setup: ## Install everything: packages, jars, JDK and Chromium where that is allowed
 	@docker/setup.sh
 
-demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain; FLEET=msk)
+demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain; FLEET=msk or kubernetes)
 	@PYTHONPATH=docker $(PYTHON) -m demo
 
 test: setup ## Run what any change can break, two files at a time, fast ones first (14 min; ARGS=… for pytest)
@@ -63,7 +63,7 @@ pictures: setup ## Draw docs/pictures anew: the pages in a real browser, a ticke
 	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_browser.py
 	@$(PYTHON) -m tests.sql.pictures
 
-kubernetes-api: setup ## Build the API server that the Kubernetes tests need (Go, some minutes, once); without it they are skipped
+kubernetes-api: setup ## Build the API server of the Kubernetes tests and of FLEET=kubernetes (Go, some minutes, once)
 	@PYTHONPATH=docker $(PYTHON) -m demo.kubernetes_api
 
 lock: setup ## Renew requirements.lock from pyproject.toml

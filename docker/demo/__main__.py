@@ -3,7 +3,8 @@
 `ONCE=1` ends after the score (exit code 0 only if exactly the injected faults were found); otherwise everything runs
 until Ctrl-C. `FAULTS=ebs,memory,schema,rogue` selects faults (these are the default; or `none`); `all` adds those of
 demo.more_faults; `chain` has three brokers, one of them with a throttled volume: one root cause, one ticket. With
-`FLEET=msk` the brokers are those of an emulated Amazon MSK. The embedded PostgreSQL is stopped last, unless it was
+`FLEET=msk` the brokers are those of an emulated Amazon MSK. With `FLEET=kubernetes` brokers and application are pods of
+a real Kubernetes API server, which `make kubernetes-api` builds. The embedded PostgreSQL is stopped last, unless it was
 running before or $STREAMWARDEN_WAREHOUSE_URL is another server.
 """
 
@@ -30,14 +31,15 @@ from streamwarden.base.warehouse import read_only
 
 from demo.chain import Chain
 from demo.fleet import CHAIN, FAULTS, Fleet, Say, parse_faults
+from demo.kubernetes_fleet import KubernetesFleet
 from demo.more_faults import MORE
-from demo.msk_fleet import MskFleet, check_faults
+from demo.msk_fleet import MskFleet
 from demo.score import Score, open_tickets, score
 from demo.verdicts import compared, with_verdicts
 
 FOLDER = PROJECT_ROOT / "var" / "demo"
 POSTGRES = PROJECT_ROOT / Warehouse().data_folder
-FLEETS = ("ec2", "msk")
+FLEETS = {"ec2": Fleet, "msk": MskFleet, "kubernetes": KubernetesFleet}
 console = Console(highlight=False)
 
 
@@ -81,10 +83,11 @@ def main(
 def _class_of(kind: str, faults: frozenset[str]) -> type[Fleet]:
     if kind not in FLEETS:
         raise StreamwardenError(f"FLEET: '{kind}' is unknown; choose among {', '.join(FLEETS)}")
-    if kind == "msk":
-        check_faults(faults)
-        return MskFleet
-    return Chain if CHAIN in faults else Fleet
+    if kind == "ec2":
+        return Chain if CHAIN in faults else Fleet
+    if unknown := sorted(faults - {*FAULTS}):
+        raise StreamwardenError(f"FLEET={kind} has no fault '{unknown[0]}'; choose among {', '.join(FAULTS)} and none")
+    return FLEETS[kind]
 
 
 def _show_fleet(fleet: Fleet) -> bool:

@@ -53,11 +53,11 @@ def demo_world(faults: set[str], now: Callable[[], datetime], broker_volume_id: 
     starving = LoadModel(read_iops=15, write_iops=20, daily_swing=0.3, surges=(surge,))
     world.add_volume(*place, ORDERS_VOLUME_ID, "gp2", 10, None, None, ORDERS_INSTANCE_ID, "/dev/sdf",
                      tags("orders-1-state", *orders), starving if "ebs" in faults else healthy, born)  # fmt: skip
-    _add_decoys(world, place, tags("batch-1", *batch), hour, born)
+    add_decoys(world, place, tags("batch-1", *batch), hour, born)
     return world
 
 
-def _add_decoys(world: World, place: tuple[str, str], tags: dict[str, str], hour: datetime, born: datetime) -> None:
+def add_decoys(world: World, place: tuple[str, str], tags: dict[str, str], hour: datetime, born: datetime) -> None:
     """Volumes that must not alert: a low burst balance that recovers, one-minute spikes, no bucket, and detached."""
     spent = Surge(hour - timedelta(minutes=100), hour - timedelta(minutes=35), read_iops=900, write_iops=600)
     loads = [

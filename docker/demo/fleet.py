@@ -59,8 +59,6 @@ FAULTS = ("ebs", "memory", "schema", "rogue")
 """The default faults of `make demo`; demo.more_faults has the others."""
 CHAIN = "chain"  # has its own fleet: demo.chain
 START_SECONDS = 45.0
-# Start (usually 8 s) and traffic must be in one clock hour; the evaluation may follow after its end.
-START_ROOM_SECONDS = 20.0
 READY_SECONDS = 40.0
 METRICS_TOKEN_ENV = "STREAMWARDEN_METRICS_TOKEN"  # noqa: S105 — a variable's name
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
@@ -122,6 +120,8 @@ class Fleet:
 
     load_seconds = 120.0
     """Duration of the traffic before the evaluation."""
+    start_seconds = 20.0
+    """Start (usually 8 s) and traffic must be in one clock hour; the evaluation may follow after its end."""
     app_host = "127.0.0.1"
     """Address of the application's Jolokia agent."""
 
@@ -141,7 +141,7 @@ class Fleet:
         self._ports = ports or Ports.from_environment()
         if faults & more_faults.MORE.keys():
             self.load_seconds = more_faults.MORE_LOAD_SECONDS
-        self._room_seconds = START_ROOM_SECONDS + self.load_seconds if room_seconds is None else room_seconds
+        self._room_seconds = self.start_seconds + self.load_seconds if room_seconds is None else room_seconds
         self._parts = ExitStack()
 
     def __enter__(self) -> Self:
@@ -296,7 +296,7 @@ class Fleet:
             raise StreamwardenError(f"a demo fleet is already running in {self.folder}: stop it first") from None
         for pid_file in self.folder.rglob("*.pid"):
             end_leftover(pid_file)
-        for part in ("broker", "brokers", "app", "west", "clients"):
+        for part in ("broker", "brokers", "app", "west", "clients", "kubernetes"):
             shutil.rmtree(self.folder / part, ignore_errors=True)
 
     def _wait_for_room_in_the_hour(self) -> None:
@@ -355,9 +355,13 @@ class Fleet:
             jolokia_port=jolokia_port,
             host=self.app_host,
             # The heap of the memory fault takes most of the instance's 4 GiB, so little is left for RocksDB.
-            options=["-Xms64m", "-Xmx3500m" if heavy else "-Xmx192m"],
+            options=["-Xms64m", "-Xmx3500m" if heavy else "-Xmx192m", *self._app_options()],
         )
         self._enter(self.app)
+
+    def _app_options(self) -> list[str]:
+        """Further options of the application's JVM."""
+        return []
 
     def _start_clients(self) -> None:
         """Writes the cold topic while the application starts, then starts the clients."""

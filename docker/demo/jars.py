@@ -26,7 +26,7 @@ JOLOKIA = JarSet("jolokia", ("org.jolokia:jolokia-agent-jvm:2.6.0:javaagent",), 
 DISK = JarSet("disk", ("net.bytebuddy:byte-buddy:1.17.8",), transitive=False, lock=LOCK)
 """Library of the agent that delays disk requests of a broker; fetched only for FAULTS=chain."""
 EXPORTER = JarSet("jmx-exporter", ("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",), transitive=False, lock=LOCK)
-"""Prometheus' JMX exporter: open monitoring of the fleet of FLEET=msk; fetched only for it."""
+"""Prometheus' JMX exporter: of the fleets of FLEET=msk and FLEET=kubernetes; fetched only for them."""
 TOOLS = JarSet("tools", (f"org.apache.kafka:kafka-tools:{KAFKA}", LOGGING), transitive=True, lock=LOCK)
 """Kafka's command-line tools that are not in the broker's jars; for tests that run the commands of tickets."""
 JDBC = JarSet("jdbc", ("org.postgresql:postgresql:42.7.14",), transitive=False, lock=LOCK)

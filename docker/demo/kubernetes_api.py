@@ -19,11 +19,11 @@ import yaml
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 
-from demo.process import free_port
+from demo.process import Process, free_port
 
 SOURCES = Path(__file__).with_name("kubernetes_server")
 PROGRAM = PROJECT_ROOT / "var" / "kubernetes" / "kube-apiserver"
-BUILD_SECONDS, READY_SECONDS = 3600, 120
+BUILD_SECONDS, READY_SECONDS, STOP_SECONDS = 3600, 120, 20
 ADMIN = "admin-of-the-test"
 _PLURALS = {"NetworkPolicy": "networkpolicies"}
 _OF_CLUSTER = {
@@ -61,7 +61,7 @@ class KubernetesApi:
         self.folder = folder
         self.port, self.etcd_port = free_port(), free_port()
         self._users = {ADMIN: "admin"} | (users or {})
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -72,9 +72,12 @@ class KubernetesApi:
         (self.folder / "tokens.csv").write_text(tokens)
         key = self.folder / "service-accounts.key"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-        with (self.folder / "log").open("wb") as log:
-            self._process = subprocess.Popen([str(build()), *self._arguments(key)], stdout=log, stderr=log)
-        self._await_ready()
+        self._process = Process("kube-apiserver", [str(build()), *self._arguments(key)], self.folder).start()
+        try:
+            self._await_ready(self._process)
+        except BaseException:
+            self._process.stop()
+            raise
         self.http = httpx.Client(
             base_url=self.url, verify=str(self.authority), headers={"Authorization": f"Bearer {ADMIN}"}, timeout=30
         )
@@ -94,12 +97,12 @@ class KubernetesApi:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(20)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+            self._process.stop(STOP_SECONDS)
+
+    def check(self) -> None:
+        """Raises with the relevant line of the log if the server has ended."""
+        if self._process is not None:
+            self._process.check()
 
     @property
     def url(self) -> str:
@@ -111,12 +114,10 @@ class KubernetesApi:
         """Certificate of the server."""
         return self.folder / "certificates" / "apiserver.crt"
 
-    def _await_ready(self) -> None:
+    def _await_ready(self, process: Process) -> None:
         until = time.monotonic() + READY_SECONDS
         while time.monotonic() < until:
-            assert self._process is not None  # noqa: S101 it was started
-            if self._process.poll() is not None:
-                break
+            process.check()
             try:
                 headers = {"Authorization": f"Bearer {ADMIN}"}
                 with httpx.Client(verify=str(self.authority), headers=headers, timeout=5) as client:
@@ -125,8 +126,9 @@ class KubernetesApi:
             except (httpx.HTTPError, OSError):
                 pass
             time.sleep(0.1)
-        last = (self.folder / "log").read_text(errors="replace").strip()[-500:]
-        raise StreamwardenError(f"the Kubernetes API server did not start within {READY_SECONDS} s: {last}")
+        raise StreamwardenError(
+            f"the Kubernetes API server did not start within {READY_SECONDS} s (whole log: {process.log})"
+        )
 
     def kubeconfig(self, token: str = ADMIN, *, name: str = "kubeconfig") -> Path:
         """A kubeconfig file for one of the users, with the context `test`."""

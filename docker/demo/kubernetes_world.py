@@ -53,7 +53,7 @@ def node(name: str, instance_id: str, zone: str = "eu-central-1a") -> Object:
     }
 
 
-def volume(name: str, volume_id: str, *, in_tree: bool = False, gib: int = 100) -> Object:
+def volume(name: str, volume_id: str, *, in_tree: bool = False, gib: int = 100, storage_class: str = "gp3") -> Object:
     """A PersistentVolume on EBS, of the CSI driver or of the in-tree plugin."""
     source: dict[str, Any] = {"csi": {"driver": "ebs.csi.aws.com", "volumeHandle": volume_id, "fsType": "ext4"}}
     if in_tree:
@@ -65,13 +65,13 @@ def volume(name: str, volume_id: str, *, in_tree: bool = False, gib: int = 100) 
         "spec": {
             "capacity": {"storage": f"{gib}Gi"},
             "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "gp3",
+            "storageClassName": storage_class,
             **source,
         },
     }
 
 
-def claim(at: str, name: str, volume_name: str, *, gib: int = 100) -> Object:
+def claim(at: str, name: str, volume_name: str, *, gib: int = 100, storage_class: str = "gp3") -> Object:
     """A bound PersistentVolumeClaim."""
     return {
         "apiVersion": "v1",
@@ -80,7 +80,7 @@ def claim(at: str, name: str, volume_name: str, *, gib: int = 100) -> Object:
         "spec": {
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": f"{gib}Gi"}},
-            "storageClassName": "gp3",
+            "storageClassName": storage_class,
             "volumeName": volume_name,
         },
         "status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": f"{gib}Gi"}},

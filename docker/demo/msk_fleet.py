@@ -12,24 +12,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
-from confluent_kafka.admin import NewTopic
-from streamwarden.base.errors import StreamwardenError
 
-from demo.broker import Broker, Cluster, create_topics
 from demo.demo_world import DEMO_ACCOUNT, DEMO_REGION, EBS_FAULT_LEAD, ORDERS_INSTANCE_ID, demo_world
 from demo.ebs_days import FOREVER
 from demo.ebs_load import LoadModel, Surge
+from demo.exporter_fleet import HOSTS, ExporterFleet
 from demo.feed import Feed, Sampler
-from demo.fleet import APP, CLUSTER, FAULTS, Fleet
-from demo.jar_set import ensure
-from demo.jars import EXPORTER
-from demo.load import CLICKSTREAM_PARTITIONS
+from demo.fleet import APP, CLUSTER
 from demo.msk_world import MskCluster
-from demo.process import Process
 from demo.world import World
 
-HOSTS = {1: "127.0.0.2", 2: "127.0.0.3"}
-"""Addresses of the brokers: open monitoring has the same port on each."""
 STARVED_BROKER = 2
 VOLUME_GIB = 334
 """gp2: 1,002 IOPS; the rogue consumer needs less than that of the first broker's."""
@@ -38,11 +30,10 @@ TRAFFIC = ("BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec")
 """Metrics of CloudWatch; the brokers' MBeans have the same names."""
 
 
-class MskFleet(Fleet):
+class MskFleet(ExporterFleet):
     """The demo's application and clients on a cluster of Amazon MSK."""
 
-    def _kafka(self) -> list[Broker | Process]:
-        return [*self.cluster.brokers, self.app]
+    exporter_port = 11001  # of open monitoring: MSK's users cannot choose it
 
     def _world(self) -> World:
         world = demo_world(set(self.faults) - {"ebs"}, lambda: datetime.now(UTC))
@@ -63,43 +54,12 @@ class MskFleet(Fleet):
 
     def _start_kafka(self, ports: Mapping[str, int]) -> None:
         super()._start_kafka(ports)
+        self.msk.hosts |= {one.node_id: one.bootstrap_servers for one in self.cluster.brokers}
         self._parts.enter_context(Feed(self.world.msk.inner, {self.msk.volume_id(1): self.broker.pid}, {}))
         self._parts.enter_context(Traffic(self.msk, {one.node_id: one.jolokia_url for one in self.cluster.brokers}))
 
     def _feed(self) -> Feed:
         return Feed(self.world, {}, {ORDERS_INSTANCE_ID: self.app.pid})
-
-    def _start_broker(self, ports: Mapping[str, int]) -> None:
-        folder = self.folder / "brokers"
-        folder.mkdir()
-        rules = folder / "exporter.yaml"
-        rules.write_text("{}\n")
-        port = 11001  # of open monitoring: MSK's users cannot choose it
-        exporters = {node: [f"-javaagent:{ensure(EXPORTER)[0]}={host}:{port}:{rules}"] for node, host in HOSTS.items()}
-        self.cluster = Cluster(
-            folder, len(HOSTS), heap="192m", options=exporters, hosts=HOSTS, controllers=(1,), replicas=1
-        )
-        self._parts.enter_context(self.cluster)
-        self.broker = self.cluster.brokers[0]
-        self.msk.hosts |= {one.node_id: one.bootstrap_servers for one in self.cluster.brokers}
-        self.say(f"{len(HOSTS)} brokers respond")
-        small = {"segment.bytes": str(16 * 2**20)}
-        nodes = [[node] for node in HOSTS]
-        create_topics(
-            self.broker.bootstrap_servers,
-            NewTopic(
-                "orders",
-                self._partitions,
-                replica_assignment=[nodes[n % len(nodes)] for n in range(self._partitions)],
-                config={**small, "retention.ms": str(6 * 3_600_000)},
-            ),
-            NewTopic(
-                "clickstream",
-                CLICKSTREAM_PARTITIONS,
-                replica_assignment=[nodes[0]] * CLICKSTREAM_PARTITIONS,
-                config={**small, "retention.ms": "-1"},
-            ),
-        )
 
     def _record_initial_faults(self) -> None:
         faults, self.faults = self.faults, self.faults - {"ebs"}
@@ -146,9 +106,3 @@ def _counts(url: str) -> dict[str, float]:
     return {
         name: float(answer["value"]) for name, answer in zip(TRAFFIC, answers, strict=True) if answer["status"] == 200
     }
-
-
-def check_faults(faults: frozenset[str]) -> None:
-    """Raises StreamwardenError for faults that this fleet does not have."""
-    if unknown := sorted(faults - {*FAULTS}):
-        raise StreamwardenError(f"FLEET=msk has no fault '{unknown[0]}'; choose among {', '.join(FAULTS)} and none")

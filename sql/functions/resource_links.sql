@@ -3,11 +3,29 @@
 create or replace function public.resource_links(as_of timestamptz) returns table (
   upstream text, downstream text, basis text, seen_hour timestamptz
 ) language sql stable as $$
-  with volume as (
-    select distinct on (account, region, volume_id) account, region, volume_id, instance_id, hour
-    from inventory.volume_hourly
-    where hour > as_of - interval '24 hours' and hour <= as_of
-    order by account, region, volume_id, hour desc
+  with claimed as materialized (
+    select
+      volume_id,
+      case claim_role
+        when 'broker' then public.resource_key('broker', claim_cluster, claim_broker_id::text)
+        else public.resource_key('process', claim_cluster, claim_endpoint)
+      end as claimant
+    from inventory.pod_volumes(as_of)
+    where claim_cluster is not null
+      and case claim_role when 'broker' then claim_broker_id is not null else claim_endpoint is not null end
+  ),
+
+  volume as materialized (
+    select
+      v.account, v.region, v.volume_id, v.instance_id, v.hour, c.claimant,
+      public.resource_key('volume', v.account, v.region, v.volume_id) as key
+    from (
+      select distinct on (account, region, volume_id) account, region, volume_id, instance_id, hour
+      from inventory.volume_hourly
+      where hour > as_of - interval '24 hours' and hour <= as_of
+      order by account, region, volume_id, hour desc
+    ) as v
+    left join claimed as c using (volume_id)
   ),
 
   instance as materialized (
@@ -58,30 +76,26 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
     inner join instance as i using (instance_id)
   )
 
-  select
-    public.resource_key('volume', account, region, volume_id), public.resource_key('instance', account, region, instance_id),
-    'attached', hour
+  select key, public.resource_key('instance', account, region, instance_id), 'attached', hour
+  from volume
+  where instance_id is not null and claimant is null
+
+  union all
+  -- A node of Kubernetes has volumes of many pods. One that a pod claims affects that pod, not others on its node.
+  select public.resource_key('instance', account, region, instance_id), key,
+    case when claimant is null then 'uses' else 'carries' end, hour
   from volume
   where instance_id is not null
 
   union all
-  select public.resource_key('instance', account, region, instance_id), public.resource_key('volume', account, region, volume_id),
-    'uses', hour
+  select key, claimant, 'claimed by', hour
   from volume
-  where instance_id is not null
+  where claimant is not null
 
   union all
-  -- On Kubernetes, the volume of a broker or application is the one that its pod claims.
-  select public.resource_key('volume', v.account, v.region, v.volume_id),
-    case c.claim_role
-      when 'broker' then public.resource_key('broker', c.claim_cluster, c.claim_broker_id::text)
-      else public.resource_key('process', c.claim_cluster, c.claim_endpoint)
-    end,
-    'claimed by', v.hour
-  from volume as v
-  inner join inventory.pod_volumes(as_of) as c using (volume_id)
-  where c.claim_cluster is not null
-    and case c.claim_role when 'broker' then c.claim_broker_id is not null else c.claim_endpoint is not null end
+  select claimant, key, 'claims', hour
+  from volume
+  where claimant is not null
 
   union all
   select public.resource_key('instances', account, region, instance_group), public.resource_key('instance', account, region, instance_id),

@@ -40,15 +40,10 @@ create or replace function public.resources(as_of timestamptz) returns table (
   ),
 
   pod as materialized (
-    select cluster, endpoint, broker_id, owner
-    from (
-      select
-        cluster, endpoint, broker_id, owner,
-        row_number() over (partition by cluster, endpoint order by hour desc) as newest
-      from inventory.pod_hourly
-      where hour > as_of - interval '24 hours' and hour <= as_of and owner is not null and endpoint is not null
-    ) as labeled
-    where newest = 1
+    select distinct on (cluster, endpoint) cluster, endpoint, pod, owner
+    from inventory.pod_hourly
+    where hour > as_of - interval '24 hours' and hour <= as_of and endpoint is not null
+    order by cluster, endpoint, hour desc, pod
   ),
 
   strimzi as materialized (
@@ -75,10 +70,13 @@ create or replace function public.resources(as_of timestamptz) returns table (
   )
 
   select 'volume', k.key, case when v.name is null then v.volume_id else v.volume_id || ' (' || v.name || ')' end, null,
-    coalesce(v.application, i.application), coalesce(v.owner, detect.owner_of(k.key), i.owner), v.hour
+    coalesce(v.application, p.application_id, p.app, i.application),
+    coalesce(v.owner, detect.owner_of(k.key), c.claim_owner, i.owner), v.hour
   from public.volumes_seen(as_of) as v
   cross join lateral (select public.resource_key('volume', v.account, v.region, v.volume_id) as key) as k
   left join instance_owner as i using (instance_id)
+  left join inventory.pod_volumes(as_of) as c using (volume_id)
+  left join process as p on c.claim_cluster = p.cluster and c.claim_endpoint = p.endpoint
 
   union all
   select 'instance', k.key, case when i.name is null then i.instance_id else i.instance_id || ' (' || i.name || ')' end, null,
@@ -234,7 +232,9 @@ create or replace function public.resources(as_of timestamptz) returns table (
 
   union all
   select 'process', k.key,
-    p.cluster || '/' || p.app || ' on ' || coalesce(p.instance_id, substring(p.endpoint from '://([^/]+)'), p.endpoint),
+    -- A node of Kubernetes runs several pods, so the pod names the process.
+    p.cluster || '/' || p.app || ' on '
+    || coalesce(o.pod, p.instance_id, substring(p.endpoint from '://([^/]+)'), p.endpoint),
     p.cluster, coalesce(p.application_id, p.app), coalesce(detect.owner_of(k.key), o.owner, i.owner, a.owner), p.hour
   from process as p
   cross join lateral (select public.resource_key('process', p.cluster, p.endpoint) as key) as k

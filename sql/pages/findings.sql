@@ -24,6 +24,10 @@ placed as (
         from detect.resource_link as a
         inner join detect.resource_link as b on b.upstream in (a.upstream, a.downstream) and b.basis = 'runs on'
         where a.upstream = f.resource and a.basis in ('attached', 'runs on', 'one of')
+        union
+        select split_part(split_part(c.downstream, ':', 2), '/', 1)
+        from detect.resource_link as c
+        where c.upstream = f.resource and c.basis = 'claimed by'
       )
     end as clusters
   from public.findings_now as f

@@ -30,6 +30,12 @@ below as materialized (
   inner join lateral (
     select l.downstream from detect.resource_link as l where l.upstream = i.instance and l.basis = 'runs on'
   ) as a on true
+  union
+  select i.resource, a.downstream
+  from infrastructure as i
+  inner join lateral (
+    select l.downstream from detect.resource_link as l where l.upstream = i.resource and l.basis = 'claimed by'
+  ) as a on true
 ),
 
 placed as (

@@ -1,13 +1,15 @@
 -- Where each cause acts: the resources at the end of its mechanism's path, reached over the topology of the hour.
--- `seen_hour` is the hour of the oldest link on the path; of several paths to a place, the most recent counts.
+-- `seen_hour` is the hour of the oldest link on the path; of several paths to a place, the most recent counts. Between a
+-- broker on Kubernetes and the volume that its pod claims, there is no instance.
 with recursive link as materialized (
   select
     upstream,
     downstream,
     split_part(downstream, ':', 1) as kind,
+    bool_or(basis in ('claimed by', 'claims')) as is_claim,
     max(seen_hour) as seen_hour
   from public.resource_links(:hour)
-  where basis not in ('leads', 'read by', 'writes')
+  where basis not in ('leads', 'read by', 'writes', 'carries')
   group by upstream, downstream
 ),
 
@@ -28,10 +30,11 @@ walk as (
     w.fingerprint,
     w.path || l.downstream,
     l.downstream,
-    w.position + 1,
+    array_position(w.kinds, l.kind),
     least(w.seen_hour, l.seen_hour)
   from walk as w
-  inner join link as l on w.reached = l.upstream and w.kinds[w.position + 1] = l.kind
+  inner join link as l on w.reached = l.upstream
+    and (w.kinds[w.position + 1] = l.kind or (l.is_claim and array_position(w.kinds, l.kind) > w.position))
 )
 
 select distinct on (mechanism, fingerprint, reached)

@@ -461,7 +461,7 @@ select distinct on (cluster, known_as)
   affected,
   processes,
   affected_processes,
-  coalesce(instance_id, substring(endpoint from '://([^/]+)'), endpoint) as process,
+  coalesce(pod, instance_id, substring(endpoint from '://([^/]+)'), endpoint) as process,
   endpoint,
   app,
   instance_id,

@@ -128,6 +128,25 @@ def test_the_title_of_a_disk_names_the_broker_on_it(hourly: HourlyDelivery) -> N
     assert sorted(hourly.titles) == ["ebs_volume_starving: v1, broker 3 of shop", "ebs_volume_starving: v2"]
 
 
+def test_the_title_of_a_claimed_volume_names_no_other_broker_of_its_node(hourly: HourlyDelivery) -> None:
+    at = {"hour": hour(0)}
+    machine = at | {"account": "1", "region": "r", "instance_id": "i-3"}
+    pods = {"v1": ("orders-0", {"role": "app", "endpoint": "a1"}), "v2": ("b-3", {"role": "broker", "broker_id": 3})}
+    with hourly.scenario.engine.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(0).date()})
+        insert_row(connection, "inventory.instance_hourly", machine)
+        for node, endpoint in ((3, "b3"), (4, "b4")):
+            broker = {"cluster": "shop", "endpoint": endpoint, "broker_id": node, "instance_id": "i-3"}
+            insert_row(connection, "metrics.broker_hourly", at | broker)
+        for volume, (pod, more) in pods.items():
+            insert_row(connection, "inventory.volume_hourly", machine | {"volume_id": volume})
+            place = at | {"kubernetes": "k", "namespace": "n", "pod": pod}
+            insert_row(connection, "inventory.pod_hourly", place | {"uid": pod, "cluster": "shop"} | more)
+            insert_row(connection, "inventory.pod_claim_hourly", place | {"claim": volume, "volume_id": volume})
+    hourly.run({"v1": "firing", "v2": "firing"}, {})
+    assert sorted(hourly.titles) == ["ebs_volume_starving: v1", "ebs_volume_starving: v2, broker 3 of shop"]
+
+
 def test_no_root_cause_found_names_the_sources_that_did_not_respond(hourly: HourlyDelivery) -> None:
     hourly.run({"v1": "ok"}, {"g1": "ok"}, {})
     hourly.scenario.evaluate(1, {"v1": "ok"}, coverage="refused")

@@ -93,3 +93,36 @@ def test_each_resource_is_as_last_observed(warehouse: sa.Engine) -> None:
         ["a host i", "us"], ["a host m:9100", None],
     ]  # fmt: skip
     assert found["instance:1/r/i"][1] == found["instances:1/r/m"][1] == "us"
+
+
+def test_what_a_pod_claims_and_runs_has_its_owner_and_name(warehouse: sa.Engine) -> None:
+    place, node = {"account": "1", "region": "r"}, {"instance_id": "i"}
+    pods = {
+        "orders-0": {"role": "app", "app": "orders", "endpoint": "http://o0/metrics", "owner": "shop"},
+        "orders-1": {"role": "app", "app": "orders", "endpoint": "http://o1/metrics", "owner": "shop"},
+        "c-broker-1": {"role": "broker", "broker_id": 1, "endpoint": "http://b1/metrics", "owner": "platform"},
+    }
+    with warehouse.begin() as connection:
+        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
+        insert_row(connection, "inventory.instance_hourly", {"hour": HOUR, "owner": "nodes"} | place | node)
+        for pod, more in pods.items():
+            of_pod = {"hour": HOUR, "kubernetes": "k", "namespace": "n", "pod": pod}
+            insert_row(connection, "inventory.pod_hourly", of_pod | {"uid": pod, "cluster": "c"} | more)
+            insert_row(connection, "inventory.pod_claim_hourly", of_pod | {"claim": pod, "volume_id": f"v-{pod}"})
+            volume = {"hour": HOUR, "volume_id": f"v-{pod}"}
+            insert_row(connection, "inventory.volume_hourly", volume | place | node)
+            if more["role"] == "app":
+                jvm = {"hour": HOUR, "cluster": "c", "app": "orders", "endpoint": more["endpoint"]}
+                insert_row(connection, "metrics.jvm_app_hourly", jvm | node | {"application_id": "shop-orders"})
+        tagged = {"hour": HOUR, "volume_id": "v-tagged", "owner": "tag"}
+        insert_row(connection, "inventory.volume_hourly", tagged | place | node)
+        query = "select key, name, owner, application from public.resources(:hour) where kind in ('volume', 'process')"
+        found = {key: rest for key, *rest in connection.execute(sa.text(query), {"hour": HOUR})}
+    assert found == {
+        "volume:1/r/v-orders-0": ["v-orders-0", "shop", "shop-orders"],
+        "volume:1/r/v-orders-1": ["v-orders-1", "shop", "shop-orders"],
+        "volume:1/r/v-c-broker-1": ["v-c-broker-1", "platform", None],
+        "volume:1/r/v-tagged": ["v-tagged", "tag", None],
+        "process:c/http://o0/metrics": ["c/orders on orders-0", "shop", "shop-orders"],
+        "process:c/http://o1/metrics": ["c/orders on orders-1", "shop", "shop-orders"],
+    }

@@ -36,6 +36,8 @@ class Wanted:
     host: list[str] = field(default_factory=list)
     port: list[int] = field(default_factory=list)
     scan: bool = True
+    kubernetes: bool = True
+    context: list[str] = field(default_factory=list)
 
 
 def init(
@@ -61,6 +63,12 @@ def init(
     scan: Annotated[
         bool, typer.Option(help="Try the ports of agents, exporters, registries, and Connect on the hosts found.")
     ] = True,
+    kubernetes: Annotated[
+        bool, typer.Option(help="Search the Kubernetes cluster of the kubeconfig's current context, or of this pod.")
+    ] = True,
+    context: Annotated[
+        list[str] | None, typer.Option(help="Context of the kubeconfig to search instead. Repeatable.")
+    ] = None,
     migrate: Annotated[bool, typer.Option(help="Create the warehouse's tables.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
@@ -69,17 +77,19 @@ def init(
     if target.exists() and not force:
         raise StreamwardenError(f"{target}: exists; use --force to overwrite the file, or name another one.")
     wanted = Wanted(
-        kafka or [], client or [], aws, region or [], role or [], host or [], port or [], scan
+        kafka or [], client or [], aws, region or [], role or [], host or [], port or [], scan, kubernetes,
+        context or [],
     )  # fmt: skip
-    if not any((kafka, client, region, role, host)) and aws and sys.stdin.isatty():
+    if not any((kafka, client, region, role, host, context)) and aws and sys.stdin.isatty():
         from streamwarden.cli.init.questions import asked
 
         wanted = asked()
     fleet = discover(wanted, target)
-    if not (fleet.aws.accounts or fleet.kafka):
+    if not (fleet.aws.accounts or fleet.kafka or any(one.namespaces for one in fleet.kubernetes)):
         reasons = "; ".join(f"{resource}: {reason}" for resource, reason, _ in fleet.notes())
         raise StreamwardenError(
-            f"nothing to watch was found; name a cluster by --kafka HOST:PORT, or set AWS credentials. {reasons}"
+            f"nothing to watch was found; name a cluster by --kafka HOST:PORT or --context,"
+            f" or set AWS credentials. {reasons}"
         )
     _write(fleet, target, migrate)
 
@@ -98,8 +108,10 @@ def discover(wanted: Wanted, target: Path) -> Fleet:
     settings = validated({"kafka": fleet.kafka}, target)
     with ThreadPoolExecutor(8) as pool:
         clusters = [pool.submit(kafka.gather, cluster) for cluster in settings.kafka]
+        of_kubernetes = pool.submit(_search_kubernetes, fleet, wanted)
         if wanted.aws:
             _search_aws(fleet, wanted)
+        of_kubernetes.result()
         fleet.clusters = [cluster.result() for cluster in clusters]
     for cluster in fleet.all_clusters:
         brokers = sum(map(len, cluster.brokers.values()))
@@ -112,6 +124,25 @@ def discover(wanted: Wanted, target: Path) -> Fleet:
         for responder in fleet.scan.responders:
             _say(f"{responder.url}: {responder.role or responder.kind}")
     return fleet
+
+
+def _search_kubernetes(fleet: Fleet, wanted: Wanted) -> None:
+    if not (wanted.kubernetes or wanted.context):
+        return
+    from streamwarden.cli.init import kubernetes
+
+    try:
+        accesses = kubernetes.accesses(wanted.context)
+    except StreamwardenError as error:
+        if wanted.context:
+            raise
+        fleet.problems.append(("kubernetes", str(error), "correct the kubeconfig, or use --no-kubernetes"))
+        return
+    with ThreadPoolExecutor(max(1, min(len(accesses), 4))) as pool:
+        fleet.kubernetes = list(pool.map(kubernetes.gather, accesses))
+    for one in fleet.kubernetes:
+        where = f" in {', '.join(one.namespaces)}" if one.namespaces else ""
+        _say(f"kubernetes {one.access.name}: {one.found}{where}")
 
 
 def _search_aws(fleet: Fleet, wanted: Wanted) -> None:

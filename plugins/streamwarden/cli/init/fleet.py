@@ -8,6 +8,7 @@ from typing import Any
 
 from streamwarden.cli.init.aws import Aws, msk_entries
 from streamwarden.cli.init.kafka import Cluster
+from streamwarden.cli.init.kubernetes import Kubernetes
 from streamwarden.cli.init.ports import Responder, Scan
 from streamwarden.rendering.readable import counted
 
@@ -26,6 +27,7 @@ class Fleet:
     """Entries under `kafka`, as they are written to the file."""
     msk_clusters: list[Cluster] = field(default_factory=list)
     """Clusters of Amazon MSK that Kafka's protocol was spoken with; they have no entry under `kafka`."""
+    kubernetes: list[Kubernetes] = field(default_factory=list)
     scan: Scan = field(default_factory=lambda: Scan((), ()))
     problems: list[tuple[str, str, str | None]] = field(default_factory=list)
     """Resource, reason, and what fixes it."""
@@ -36,18 +38,26 @@ class Fleet:
         return [*self.clusters, *self.msk_clusters]
 
     def hosts(self, named: list[str]) -> list[str]:
-        """Hosts to search: those that are named, brokers, members of groups, and running instances."""
+        """Hosts to search: those that are named, brokers, members of groups, and running instances. No pods: they move,
+        and the API of Kubernetes says where they are."""
+        pods = frozenset().union(*(one.addresses for one in self.kubernetes))
         brokers = [host for cluster in self.clusters for host in cluster.brokers]
         members = [host for cluster in self.all_clusters for host in cluster.groups]
         instances = [instance.addresses[0] for instance in self.aws.instances if instance.addresses]
-        return list(dict.fromkeys([*named, *brokers, *members, *instances]))[:MAX_HOSTS]
+        found = [host for host in (*brokers, *members, *instances) if host not in pods]
+        return list(dict.fromkeys([*named, *found]))[:MAX_HOSTS]
 
     def sections(self) -> Iterator[tuple[str, list[tuple[Entry, str]]]]:
         """Sections of the config: key, and entries with a comment each."""
         yield "aws", list(self._accounts())
         yield "msk", list(msk_entries(self.aws.msk))
+        yield "kubernetes", [entry for one in self.kubernetes if (entry := one.entry(self._names))]
         yield "kafka", list(self._kafka())
         yield "jmx", [(entry, comment) for entry, comment in map(self._jvm, self._jvms()) if entry]
+
+    @property
+    def _names(self) -> list[str]:
+        return [entry["name"] for entry in self.kafka]
 
     def _accounts(self) -> Iterator[tuple[Entry, str]]:
         found = f"{counted(len(self.aws.instances), 'running instance')}, {counted(self.aws.volumes, 'volume')}"
@@ -118,6 +128,8 @@ class Fleet:
         """What was found and is in no section, or could not be reached: resource, reason, and what fixes it."""
         yield from self.aws.problems
         yield from self.problems
+        for kubernetes in self.kubernetes:
+            yield from kubernetes.problems
         for cluster in self.all_clusters:
             yield from ((f"kafka {cluster.name}", problem, None) for problem in cluster.problems)
         for found in self.scan.responders:

@@ -79,6 +79,37 @@ def scan(hosts: Sequence[str], ports: Iterable[int]) -> Scan:
     return asyncio.run(_scan(hosts, list(dict.fromkeys(ports))))
 
 
+def identify(urls: Sequence[str]) -> dict[str, Responder]:
+    """What responds at the addresses of agents and exporters, within SCAN_SECONDS; those that do not are left out."""
+    return asyncio.run(_identify(list(dict.fromkeys(urls))[:MAX_TARGETS]))
+
+
+async def _identify(urls: list[str]) -> dict[str, Responder]:
+    found: dict[str, Responder] = {}
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(client: httpx.AsyncClient, url: str) -> None:
+        at, is_jolokia = httpx.URL(url), url.endswith("/jolokia")
+        async with room:
+            if not await _is_open(at.host, at.port or 80, set()):
+                return
+            answer = await _get(client, f"{url}/version" if is_jolokia else url)
+            if answer is None or answer.status_code != httpx.codes.OK:
+                return
+            of_port = _jolokia if is_jolokia else _page
+            if responder := of_port(at.host, at.port or 80, url.removesuffix("/jolokia"), answer):
+                found[url] = await _role_by_jolokia(client, responder) if is_jolokia else responder
+
+    async with httpx.AsyncClient(follow_redirects=False) as client:
+        tasks = [asyncio.create_task(ask(client, url)) for url in urls]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=SCAN_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return found
+
+
 async def _scan(hosts: Sequence[str], ports: list[int]) -> Scan:
     found: dict[tuple[str, int], Responder] = {}
     responsive: set[str] = set()

@@ -21,6 +21,7 @@ def asked() -> Wanted:
     if wanted.aws:
         regions = Prompt.ask("AWS regions, separated by spaces (empty: the default region)", default="", console=out)
         wanted.region = regions.replace(",", " ").split()
+    wanted.kubernetes = Confirm.ask("Search the current Kubernetes context, if any?", default=True, console=out)
     hosts = Prompt.ask("Further hosts with agents or exporters (empty: none)", default="", console=out)
     wanted.host = hosts.replace(",", " ").split()
     wanted.scan = Confirm.ask("Try the ports of agents and exporters on the hosts found?", default=True, console=out)

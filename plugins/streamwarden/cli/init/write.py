@@ -14,6 +14,7 @@ from streamwarden.cli.probe.result import Answer
 _ABOUT = {
     "aws": "Accounts and regions with volumes and instances. Credentials come from boto3's default provider chain.",
     "msk": "Amazon MSK: brokers, storage, and metrics come from AWS (docs/connect/msk.md).",
+    "kubernetes": "Kubernetes: brokers and applications as pods (docs/connect/kubernetes.md).",
     "kafka": "Kafka clusters. `client` has librdkafka properties; a secret is written as ${NAME}.",
     "jmx": "JVMs and hosts. `instance_id` relates one to its volumes and its host's memory.",
 }
