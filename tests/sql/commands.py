@@ -6,6 +6,9 @@ import re
 import subprocess
 from functools import cache
 
+import click
+import typer
+from streamwarden.cli.main import app
 from streamwarden.detectors import Finding
 
 PROGRAMS = {
@@ -34,6 +37,16 @@ def _faults(command: str) -> tuple[str, ...]:
         "several lines": len(command.splitlines()) != 1,
         "several commands": program != "for" and re.search(r";|&&|\|\|", bare),
         "the first of several processes of a host": "pgrep" in command and program != "for",
+        "no such subcommand": program == "streamwarden" and not _is_subcommand(command.split()[1:]),
+        "deletes data": re.search(r" --delete(?!-)", bare),
         "a value is missing": re.search(r"(?<!\w)''(?!\w)|\w=(?=\s|$)|\bNone\b|not known", command),
     }
     return tuple(why for why, is_wrong in faults.items() if is_wrong)
+
+
+def _is_subcommand(words: list[str]) -> bool:
+    """Whether the words begin with a command of `streamwarden`, such as `plan replicas`."""
+    command: click.Command | None = typer.main.get_command(app)
+    while command is not None and hasattr(command, "commands"):
+        command, words = command.commands.get(words[0]) if words else None, words[1:]
+    return command is not None

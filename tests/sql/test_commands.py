@@ -89,9 +89,12 @@ def test_options_of_kafka_commands_exist(tool: str) -> None:
         ("cat 'x", "bash: "),
         ("kafka-configs.sh --add-config retention.ms=", "a value is missing"),
         ("kafka-topics.sh --topic ''", "a value is missing"),
+        ("streamwarden psql -c 'select 1'", "no such subcommand"),
+        ("kafka-consumer-groups.sh --delete --group g", "deletes data"),
     ],
 )
 def test_a_command_that_is_not_safe_to_paste_is_found(command: str, fault: str) -> None:
     finding = Finding("d", Resource("topic", {}, "t", None, None), "r", "firing", "info", {}, "M.", commands=(command,))
     assert any(line.startswith(fault) for line in faults_of(finding))
-    assert faults_of(Finding(**{**vars(finding), "commands": ("kafka-topics.sh --topic 'a;b' | cat",)})) == []
+    safe = ("kafka-topics.sh --topic 'a;b' | cat", "streamwarden warehouse psql", "kafka-configs.sh --delete-config x")
+    assert faults_of(Finding(**{**vars(finding), "commands": safe})) == []

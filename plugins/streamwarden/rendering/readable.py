@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from streamwarden.base.config.fields import Severity
+from streamwarden.rendering.labels import LABELS
 
 NOT_KNOWN = "not known"
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*(Z|[+-]\d\d:?\d\d)$")  # JSON of a timestamptz
@@ -39,6 +40,11 @@ def readable(column: str, value: Any) -> tuple[str, str]:
     >>> readable("heap_max_bytes", 4294967296)
     ('Heap max', '4.0 GiB')
     """
+    label, text = _by_name(column, value)
+    return LABELS.get(column, label), text
+
+
+def _by_name(column: str, value: Any) -> tuple[str, str]:
     if leading := re.match(r"(minutes|hours)_(?:to_)?(.+)$", column):  # minutes_throttled, hours_to_exhaustion
         return f"Time {'to ' if '_to_' in column else ''}{_words(leading[2])}", _text(value, _UNITS[leading[1]])
     if amount := re.match(r"((?:\w+_)?bytes_\w+)_per_second$", column):  # bytes_in_per_second
@@ -90,20 +96,15 @@ def since_text(first_hour: datetime, exact: datetime | None = None, until: datet
         first_hour: the first hour in which it fired.
         exact: the start of the problem, where a sample gives it. Otherwise it began after the last evaluation without
             it, at the earliest an hour before `first_hour`, and was there at the end of that hour.
-        until: until when that is known, for the duration.
+        until: until when that is known, for the duration of an exact start.
 
-    >>> since_text(datetime(2026, 1, 5, 7, tzinfo=UTC), until=datetime(2026, 1, 5, 7, 44, tzinfo=UTC))
-    'since between 2026-01-05 06:00 and 07:44 UTC'
+    >>> since_text(datetime(2026, 1, 5, 7, tzinfo=UTC))
+    'since 2026-01-05 07:00 UTC (± 1 h)'
     """
     if exact is not None:
         seconds = (until - exact).total_seconds() if until else 0
         return f"since {moment(exact)}" + (f" ({span(seconds)})" if seconds > 0 else "")
-    first = first_hour.astimezone(UTC)
-    earliest, latest = first - timedelta(hours=1), first + timedelta(hours=1)
-    if until is not None and first < until < latest:
-        latest = until.astimezone(UTC)
-    end = f"{latest:%H:%M}" if latest.date() == earliest.date() else f"{latest:%Y-%m-%d %H:%M}"
-    return f"since between {earliest:%Y-%m-%d %H:%M} and {end} UTC"
+    return f"since {moment(first_hour)} (± 1 h)"
 
 
 def hour_span(hour: datetime) -> str:

@@ -13,6 +13,7 @@ import jinja2.meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.rendering.commands import changing, reading
 from streamwarden.rendering.metric import Metric
 from streamwarden.rendering.readable import clean, counted, moment, open_span, since_text, span
 
@@ -40,7 +41,7 @@ def _listed(values: Any, key: str | None = None, most: int = 3) -> str:
 _FILTERS = {
     "clean": clean, "counted": _of_raw(counted), "moment": _of_raw(moment), "span": _of_raw(span),
     "open_span": _of_raw(open_span), "since_text": since_text, "plural": _of_raw(_plural), "listed": _listed,
-    "words": lambda name: str(name).replace("_", " "),
+    "reading": reading, "changing": changing, "words": lambda name: str(name).replace("_", " "),
 }  # fmt: skip
 
 

@@ -52,7 +52,7 @@ verdicts:
     impact: &impact "Partitions of this broker have fewer replicas or no leader; another broker failure can stop writes or lose data."
     actions:
       - "Start the instance{% if host %} of host {{ host }}{% endif %}, or start a new broker with id {{ broker_id }} on another host; the broker then replicates all its data."
-      - "If the broker is not to return, reassign its replicas to the other brokers."
+      - "If the broker will not return, reassign its replicas to the other brokers."
     commands: &commands
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --unavailable-partitions"
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-min-isr-partitions"
@@ -63,15 +63,15 @@ verdicts:
   disk_full:
     status: firing
     severity: critical
-    message: "Broker {{ broker_id }} is down: its log directory {{ log_dir }} was {{ disk_used_ratio }} full."
+    message: "Broker {{ broker_id }} is down: its log directory {{ log_dir }} was full."
     details: *details
     impact: *impact
     actions:
-      - "Enlarge the volume of {{ log_dir }} before you start the broker; do not delete segments by hand, their records would be lost."
+      - "Enlarge the volume of {{ log_dir }} before you start the broker; do not delete segment files, their records would be lost."
       - &start_on_host "{% if not pod and host %}Start the broker on host {{ host }}.{% endif %}"
       - &start "{% if not pod and not host %}Start the broker.{% endif %}"
       - &find_why >-
-        {% if pod %}Find why pod {{ pod }} does not serve: its events, and the log of its previous
+        {% if pod %}Find out why pod {{ pod }} is not ready: check its events, and the log of its previous
         run.{% endif %}
       - &let_strimzi >-
         {% if pod and node_pool %}Let Strimzi restart the pod by its annotation; change limits and storage in
@@ -81,7 +81,7 @@ verdicts:
   file_descriptors_exhausted:
     status: firing
     severity: critical
-    message: "Broker {{ broker_id }} is down: {{ open_file_descriptors }} of {{ max_file_descriptors }} file descriptors were open."
+    message: "Broker {{ broker_id }} is down: its file descriptors were exhausted."
     details: *details
     impact: *impact
     actions:
@@ -109,11 +109,11 @@ verdicts:
     message: "Broker {{ broker_id }} was down from {{ down_since }} to {{ started_at }} ({{ down_seconds }})."
     details:
       - "{% if last_listed_at %}The cluster listed the broker before, at {{ previously_listed_at }}, and lists it again.{% endif %}"
-      - "Its JVM started at {{ started_at }}; before, instance {{ instance_id }} wrote or sent nothing to speak of for {{ down_seconds }}."
-    impact: "In that time its partitions had fewer replicas or no leader; the broker then replicates what it missed."
+      - "Its JVM started at {{ started_at }}; before that, instance {{ instance_id }} had almost no disk writes or network traffic for {{ down_seconds }}."
+    impact: "Meanwhile, its partitions had fewer replicas or no leader; after the start, the broker catches up on replication."
     actions:
       - "Check the last lines of server.log before {{ down_since }} and the kernel log (OOM killer){% if host %} on host {{ host }}{% endif %} for the cause."
-      - "Return the leaders to the broker with a preferred leader election."
+      - "Run a preferred leader election, so that the broker leads its partitions again."
     commands:
       - "kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --under-replicated-partitions"
       - "kafka-leader-election.sh --bootstrap-server {{ bootstrap_servers }} --election-type preferred --all-topic-partitions"

@@ -29,7 +29,7 @@ verdicts:
     impact: &impact "At the limit the broker accepts no connections, rolls no segments, and takes its log directory offline."
     actions: &actions
       - "Raise the limit of the running process to {{ advised_file_descriptors }} with prlimit."
-      - "Set LimitNOFILE={{ advised_file_descriptors }} in the systemd unit for the next start."
+      - "Set LimitNOFILE={{ advised_file_descriptors.value }} in the systemd unit for the next start."
       - "Increase segment.bytes or segment.ms of the topics with the most segments, and delete unused topics."
     commands: &commands
       - "{% if jmx_port %}lsof -n -p \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" | awk '{print $5}' | sort | uniq -c | sort -rn{% endif %}"

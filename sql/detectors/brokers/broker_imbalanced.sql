@@ -22,7 +22,7 @@ verdicts:
   near_limit:
     status: firing
     severity: warning
-    message: "Broker {{ fullest_broker }} uses {{ limit_used_ratio }} of its {{ limit_of }}, limit {{ limit_ratio }}: the load of cluster {{ cluster }} is imbalanced."
+    message: "Broker {{ fullest_broker }} uses {{ limit_used_ratio }} of its {{ limit_of }} (limit {{ limit_ratio }}): the load of cluster {{ cluster }} is imbalanced."
     details: &details
       - "Broker {{ fullest_broker }} has {{ fullest_share_ratio }} of the {{ load_kind }}; an even share is {{ even_share_ratio }}."
       - "{% if hot_topic_share_ratio %}Topic {{ hot_topic }} causes {{ hot_topic_share_ratio }} of the bytes into this broker.{% endif %}"
@@ -38,7 +38,7 @@ verdicts:
   changed:
     status: firing
     severity: warning
-    message: "Imbalance of {{ load_kind }} in cluster {{ cluster }} rose to {{ spread_ratio }} of the mean (baseline {{ baseline_spread_ratio }})."
+    message: "In cluster {{ cluster }}, the imbalance of {{ load_kind }} rose to {{ spread_ratio }} of the mean (baseline {{ baseline_spread_ratio }})."
     details: *details
     impact: "The most loaded broker slows its clients first and has no reserve when a peer fails."
     actions: *actions
@@ -46,9 +46,9 @@ verdicts:
   uneven:
     status: firing
     severity: info
-    message: "Imbalance of {{ load_kind }} in cluster {{ cluster }} is {{ spread_ratio }} of the mean, no broker is near a limit."
+    message: "In cluster {{ cluster }}, the imbalance of {{ load_kind }} is {{ spread_ratio }} of the mean; no broker is near a limit."
     details: *details
-    impact: "The cluster reaches its capacity earlier than its brokers together would."
+    impact: "The most loaded broker reaches its limit while others have capacity to spare."
     actions: *actions
     commands: *commands
   balanced: {status: ok, message: "Load imbalance of cluster {{ cluster }} is below {{ uneven_ratio }} of the mean."}

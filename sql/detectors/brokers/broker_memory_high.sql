@@ -9,7 +9,7 @@ params:
   heap_percent:
     default: 60
     unit: "%"
-    why: "of the heap after a collection: Amazon MSK's own advice for an alarm; the rest absorbs bursts"
+    why: "of the heap after a collection: the threshold that Amazon MSK recommends for an alarm; the rest absorbs bursts"
   critical_percent: {default: 85, unit: "%", why: "collections run back to back, and the next burst ends in OutOfMemoryError"}
   swap_bytes: {default: 67108864, unit: bytes, why: "64 MiB; the kernel moves idle pages of this size without any pressure"}
   known_minutes: {default: 30, unit: minutes, why: "fewer of the hour's minutes do not represent it"}
@@ -58,7 +58,7 @@ verdicts:
       Swap in use on {{ name }} grew by {{ swap_grown_bytes }} to {{ swap_used_bytes }} (limit {{ swap_limit_bytes }}):
       memory is exhausted.
     details: *details
-    impact: "Pages of the broker's JVM are read back from disk: pauses of seconds, for reads, writes, and replication."
+    impact: "Memory pages of the broker's JVM are swapped in from disk: reads, writes, and replication pause for seconds."
     actions: *actions
     commands: *commands
   within_limits:

@@ -8,12 +8,12 @@ params:
   many:
     default: 4000
     unit: partitions
-    why: "the most per broker that Kafka's authors advise (Apache Kafka blog, before KRaft)"
+    why: "the most per broker that Kafka's authors recommend (Apache Kafka blog, before KRaft)"
   excessive:
     default: 10000
     unit: partitions
     why: "with KRaft a broker handles 10,000 if it has little traffic; with more, a restart takes long"
-  least_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's monitoring page advises at least 30 % idle request handlers"}
+  least_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's monitoring page recommends at least 30 % idle request handlers"}
   most_open_files_ratio: {default: 0.5, unit: ratio, why: "a restart or a burst of new segments can double the open files"}
   growth_ratio: {default: 0.2, unit: ratio, why: "a fifth more each month doubles the partitions in four months"}
   growth_days: {default: 30, unit: days, why: "a month evens out releases and their clean-up"}
@@ -47,7 +47,7 @@ verdicts:
       - "If all partitions are needed, add a broker and reassign replicas to it."
     commands: &commands
       - "{% for one in gone_applications or [] %}streamwarden plan removal {{ one }} --cluster {{ cluster }}\n{% endfor %}"
-      - "streamwarden psql -c \"select topic, owner, partitions, needed_partitions from topics_low_rate where cluster = '{{ cluster }}'\""
+      - "streamwarden warehouse psql -c \"select topic, owner, partitions, needed_partitions from topics_low_rate where cluster = '{{ cluster }}'\""
   excessive:
     status: firing
     severity: warning
@@ -81,7 +81,7 @@ description: |
   an info, from `excessive` on a warning.
 runbook: |
   ## Meaning
-  Brokers hold more partitions than advised.
+  Brokers hold more partitions than recommended.
   ## Impact
   Every partition costs file descriptors, memory, and time at a restart, a leader election, or a controller failover.
   ## Diagnosis

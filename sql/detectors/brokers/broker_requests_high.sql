@@ -17,7 +17,7 @@ params:
   knee_hours: {default: 6, unit: h, why: "fewer slow hours are an incident"}
   knee_share: {default: 0.8, unit: ratio, why: "if so many of the hours with as many requests were slow, requests are the reason"}
   cpu_ratio: {default: 0.8, unit: ratio, why: "of all vCPUs, as the mean of an hour: some of its minutes are at the limit"}
-  handlers_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's monitoring page advises at least 30 % idle request handlers"}
+  handlers_idle_ratio: {default: 0.3, unit: ratio, why: "Kafka's monitoring page recommends at least 30 % idle request handlers"}
   hours: {default: 2, unit: h, why: "in a row: a batch or a restart ends sooner"}
   peak_hours: {default: 8, unit: h, why: "per day: a nightly batch lasts no longer; what does is the broker's normal load"}
   peak_ratio: {default: 1.25, unit: ratio, why: "a peak that grew by more is not the recurring one"}
@@ -39,7 +39,7 @@ verdicts:
       - "{% if cpu_ratio_mean >= 0 %}CPU utilization is {{ cpu_ratio_mean }}.{% endif %}"
       - "{% if handlers_idle_min_ratio >= 0 %}Request handlers are idle for {{ handlers_idle_min_ratio }} of the time.{% endif %}"
       - "{% if request_bytes %}A produce request has {{ request_bytes }} on average.{% endif %}"
-      - "{% if can_batch %}In batches of {{ batch_bytes }}, the same bytes take {{ batched_requests_per_second }}.{% endif %}"
+      - "{% if can_batch %}In batches of {{ batch_bytes }}, the same bytes need {{ batched_requests_per_second }}.{% endif %}"
       - >
         {% for one in producers or [] %}Producers of {{ one.app }} send batches of {{ one.batch_bytes }} after
         {{ one.queue_ms }} at {{ one.requests_per_second }}. {% endfor %}

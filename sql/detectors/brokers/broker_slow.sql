@@ -35,7 +35,7 @@ verdicts:
     impact: "Producers and followers of this broker wait longer; followers can drop out of the ISR."
     actions: &actions
       - "Move leaders to other brokers while this broker is slow."
-      - "Check what changed with it, first its volume: burst balance and queue length."
+      - "Check what changed on this broker, its volume first: burst balance and queue length."
       - "Compare its instance and volume with those of a peer, and replace the instance if nothing explains the latency."
     commands: &commands
       - "kafka-log-dirs.sh --bootstrap-server {{ bootstrap_servers }} --describe --broker-list {{ broker_id }}"
@@ -69,7 +69,7 @@ verdicts:
     commands: *commands
   all_slower:
     status: ok
-    message: "Broker {{ broker_id }} is slower ({{ log_flush_p95_ms_min }}, baseline {{ baseline_log_flush_p95_ms }}), but so are its {{ peers | counted('peer') }}."
+    message: "Broker {{ broker_id }} is slower ({{ log_flush_p95_ms_min }}, baseline {{ baseline_log_flush_p95_ms }}), and so {{ peers | plural('is its', 'are its') }} {{ peers | counted('peer') }}."
   at_baseline:
     status: ok
     message: "Log flush latency (p95) of broker {{ broker_id }} is {{ log_flush_p95_ms }} (baseline {{ baseline_log_flush_p95_ms }})."

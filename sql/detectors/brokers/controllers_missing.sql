@@ -11,7 +11,7 @@ verdicts:
   multiple_active:
     status: firing
     severity: critical
-    message: "Cluster {{ cluster }} has {{ active_controllers }} active controllers, expected {{ expected }}: {{ active_brokers }}."
+    message: "Cluster {{ cluster }} has {{ active_controllers }} active controllers (IDs {{ active_brokers }}), expected {{ expected }}."
     impact: "Brokers may follow different controllers, so that leader elections and topic changes conflict."
     actions:
       - "Compare the leader epochs of the controllers and restart the one with the older epoch."
@@ -26,7 +26,7 @@ verdicts:
       - "Start the controllers that are down: without a majority of the voters no controller is elected."
       - "Check the controller logs for errors of the metadata quorum."
     commands: ["kafka-metadata-quorum.sh --bootstrap-server {{ bootstrap_servers }} describe --status"]
-  one_active: {status: ok, message: "Cluster {{ cluster }} has one active controller: {{ active_brokers }}."}
+  one_active: {status: ok, message: "Cluster {{ cluster }} has one active controller (ID {{ active_brokers }})."}
   no_response:
     status: unknown
     message: "Not evaluated: {{ unresponsive_endpoints }} of {{ endpoints | counted('endpoint') }} did not respond over JMX, and no other reported an active controller."

@@ -12,7 +12,7 @@ params:
   least_hours: {default: 6, unit: h, why: "of a day without replays, restores, restarts, and moves; fewer do not represent it"}
   busy_ratio: {default: 0.6, unit: ratio, why: "a busier disk makes reads and flushes wait"}
   page_cache_share: {default: 0.5, unit: ratio, why: "of a broker's memory; consumer lag beyond it is read from disk"}
-  enough_heap_bytes: {default: 6442450944, unit: bytes, why: "6 GiB, Kafka's own advice for a broker: a larger heap takes memory from the page cache"}
+  enough_heap_bytes: {default: 6442450944, unit: bytes, why: "6 GiB, Kafka's own recommendation for a broker: a larger heap takes memory from the page cache"}
   most_shown: {default: 10, unit: topics, why: "longer lists are not read"}
 key_metrics: [cold_days, read_ratio, missing_bytes, page_cache_bytes, busiest_disk_ratio]
 verdicts:

@@ -16,7 +16,7 @@ verdicts:
     severity: critical
     message: "{{ leaderless_partitions | counted('partition') }} of {{ topics | counted('topic') }} {{ leaderless_partitions | plural('has', 'have') }} no leader: {{ worst_topics }}."
     details: &details
-      - "{% if last_leaders %}Last leaders: broker {{ last_leaders }}.{% endif %}"
+      - "{% if last_leaders %}Broker IDs of the last leaders: {{ last_leaders }}.{% endif %}"
       - "{% if waiting_groups %}Consumer groups that read these partitions: {{ waiting_groups }}.{% endif %}"
       - "{% if applications %}Changelogs of these applications are affected: {{ applications }}.{% endif %}"
       - "{% if unclean_elections %}{{ unclean_elections | counted('unclean leader election') }} occurred in this hour, and records may be lost.{% endif %}"
@@ -41,14 +41,14 @@ verdicts:
   unclean:
     status: firing
     severity: warning
-    message: "{{ unclean_elections | counted('unclean leader election') }} occurred in cluster {{ cluster }} in this hour: leaders were elected out of sync."
+    message: "{{ unclean_elections | counted('unclean leader election') }} occurred in cluster {{ cluster }} in this hour: out-of-sync replicas became leaders."
     details:
       - "{% if risen_topics %}Topics led by a replica that was out of sync an hour ago: {{ risen_topics }}.{% endif %}"
       - "{% if not risen_topics and allowing_topics %}Topics that allow unclean elections: {{ allowing_topics }}.{% endif %}"
       - "{% if not risen_topics and not allowing_topics %}The brokers do not report the partitions.{% endif %}"
     impact: "Records that only the previous leader had are lost, and consumers may read some offsets again."
     actions:
-      - "Write the lost records again from their source where they matter."
+      - "Replay the lost records from their source where they matter."
       - "Set unclean.leader.election.enable=false."
       - "Use three replicas and min.insync.replicas=2 for these topics."
     commands:
@@ -56,11 +56,11 @@ verdicts:
       - "kafka-configs.sh --bootstrap-server {{ bootstrap_servers }} --describe --all --entity-type brokers | grep unclean.leader.election.enable"
   new_topics:
     status: ok
-    message: "{{ leaderless_partitions | counted('partition') }} {{ leaderless_partitions | plural('has', 'have') }} no leader yet, all of topics that are being created."
-  all_led: {status: ok, message: "All {{ partitions | counted('partition') }} of cluster {{ cluster }} have a leader."}
+    message: "{{ leaderless_partitions | counted('partition') }} {{ leaderless_partitions | plural('has', 'have') }} no leader yet; their topics are being created."
+  all_led: {status: ok, message: "Every partition of cluster {{ cluster }} has a leader ({{ partitions }} in total)."}
   short_history:
     status: unknown
-    message: "Not evaluated: {{ leaderless_partitions | counted('partition') }} without a leader may be new, no partitions were reported in the {{ look_back }} h before."
+    message: "Not evaluated: {{ leaderless_partitions | counted('partition') }} without a leader may be new: no partitions were reported in the {{ look_back }} h before."
 causes:
   offline_partition_stops_consumers: [leaderless]
 caused_by:

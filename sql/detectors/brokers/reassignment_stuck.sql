@@ -23,19 +23,19 @@ verdicts:
     severity: warning
     message: >
       Reassignment of {{ moving_partitions | counted("partition") }} in cluster {{ cluster }} has made no progress for
-      {{ stuck_hours }}{% if left_bytes %}, at least {{ left_bytes }} are left{% endif %}.
+      {{ stuck_hours }}{% if left_bytes %}: at least {{ left_bytes }} are left to copy{% endif %}.
     details:
-      - "{% if down_brokers %}Brokers that are to receive replicas are down: {{ down_brokers }}.{% endif %}"
+      - "{% if down_brokers %}Target brokers of the reassignment are down: {{ down_brokers }}.{% endif %}"
       - "{% if throttle_bytes_per_second %}The replication throttle is {{ throttle_bytes_per_second }} per broker.{% endif %}"
       - "{% if written_bytes_per_second %}Producers write {{ written_bytes_per_second }} to the moving partitions.{% endif %}"
-    impact: "New replicas never join the ISR, and the load stays where the reassignment was to remove it."
+    impact: "The new replicas do not join the ISR, and the load stays on the old brokers."
     actions:
       - "{% if down_brokers %}Start broker {{ down_brokers }}.{% endif %}"
       - >
         {% if throttle_to_set_bytes_per_second %}Raise the throttle from {{ throttle_bytes_per_second }} to
         {{ throttle_to_set_bytes_per_second }}.{% endif %}
       - "Check server.log of the receiving brokers for replica fetcher errors, and their disks for free space."
-      - "If it stays stuck, cancel the reassignment."
+      - "If the reassignment stays stuck, cancel the reassignment."
     commands:
       - "kafka-reassign-partitions.sh --bootstrap-server {{ bootstrap_servers }} --list"
       - >

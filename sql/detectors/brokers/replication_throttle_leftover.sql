@@ -30,16 +30,15 @@ verdicts:
     status: firing
     severity: info
     message: >
-      Cluster {{ cluster }} has half of a replication throttle without a reassignment, for at least
-      {{ leftover_seconds }}.
+      Cluster {{ cluster }} has an incomplete replication throttle without a reassignment, for at least {{ leftover_seconds }}.
     details:
       - >
-        {% if throttled_topics %}{{ throttled_topics | counted("topic") }} {{ throttled_topics | plural("names", "name") }}
-        throttled replicas, and their brokers have no rate.{% endif %}
+        {% if throttled_topics %}{{ throttled_topics | counted("topic") }} {{ throttled_topics | plural("lists", "list") }}
+        throttled replicas, but their brokers have no throttle rate.{% endif %}
       - >
         {% if not throttled_topics %}{{ rated_brokers | counted("broker") }} {{ rated_brokers | plural("has", "have") }} a
-        rate, and no topic names throttled replicas.{% endif %}
-    impact: "None at present; setting the other half throttles replication unexpectedly."
+        throttle rate, but no topic lists throttled replicas.{% endif %}
+    impact: "None at present; once the other setting is added, replication is throttled unexpectedly."
     actions: *actions
     commands: *commands
   effect_unknown:
@@ -49,7 +48,7 @@ verdicts:
       Throttled replicas are set on {{ throttled_topics | counted("topic") }} of cluster {{ cluster }} without a
       reassignment, for at least {{ leftover_seconds }}.
     details:
-      - "Brokers did not report whether they have a rate for these replicas."
+      - "Brokers did not report whether they have a throttle rate for these replicas."
     impact: "If a rate is set, replicas that fall behind catch up at this rate at most."
     actions: *actions
     commands: *commands

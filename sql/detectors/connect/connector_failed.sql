@@ -11,13 +11,13 @@ verdicts:
     severity: critical
     message: "Connector {{ connector }} of Connect cluster {{ connect_cluster }} is in state FAILED and runs no task."
     details: &details
-      - "{% if error %}First line of the stack trace: {{ error }}{% endif %}"
       - "{% if workers %}Workers: {{ workers }}.{% endif %}"
-    impact: &stopped "{{ 'No record reaches the target, and the lag of group ' ~ group_id ~ ' grows' if group_id else 'No new record of the source arrives in Kafka' }}."
+      - "{% if error %}The stack trace begins with `{{ error }}`.{% endif %}"
+    impact: &stopped "{{ 'No record reaches the target, and the lag of group ' ~ group_id ~ ' grows' if group_id else 'No new record from the source arrives in Kafka' }}."
     actions:
-      - &cause "Fix the cause that the stack trace names: a full one is in the status and in the log of the worker."
-      - "Restart the connector with its failed tasks: Connect does not restart them by itself."
-      - &prevent "Prevent it: for records that cannot be converted, set errors.tolerance and a dead letter queue."
+      - &cause "Fix the cause that the stack trace names. The full trace is in the connector's status and in the worker's log."
+      - "Restart the connector with its failed tasks: Kafka Connect does not restart them automatically."
+      - &prevent "Prevent it: set errors.tolerance=all and a dead letter queue for records that cannot be converted."
     commands: &commands
       - "curl -s {{ status_url }}"
       - "curl -s -X POST {{ restart_url }}"
@@ -29,7 +29,7 @@ verdicts:
     impact: *stopped
     actions:
       - *cause
-      - &restart "Restart the failed tasks: Connect does not restart them by itself."
+      - &restart "Restart the failed tasks: Kafka Connect does not restart them automatically."
       - *prevent
     commands: *commands
   some_tasks_failed:
@@ -37,7 +37,7 @@ verdicts:
     severity: warning
     message: "{{ failed_tasks }} of {{ tasks | counted('task') }} of connector {{ connector }} (Connect cluster {{ connect_cluster }}) failed."
     details: *details
-    impact: "{{ 'The partitions of the failed tasks are not read: their lag grows in group ' ~ group_id if group_id else 'What the failed tasks read from the source does not arrive in Kafka' }}."
+    impact: "{{ 'The partitions of the failed tasks are not read: their lag grows in group ' ~ group_id if group_id else 'Data that the failed tasks read from the source does not arrive in Kafka' }}."
     actions:
       - *cause
       - *restart
@@ -49,11 +49,11 @@ verdicts:
     message: "Connector {{ connector }} of Connect cluster {{ connect_cluster }} has been unassigned for more than an hour: no worker runs it."
     impact: *stopped
     actions:
-      - "Check the workers: no worker of the group may be running, or their rebalance does not end."
+      - "Check the workers: either none is running, or they rebalance continuously."
       - "Check whether the class of the connector is installed on every worker."
     commands: ["curl -s {{ status_url }}", "curl -s {{ plugins_url }}"]
   running: {status: ok, message: "Connector {{ connector }} runs with {{ tasks | counted('task') }}."}
-  paused: {status: ok, message: "Connector {{ connector }} is {{ state | lower }}: somebody paused or stopped it."}
+  paused: {status: ok, message: "Connector {{ connector }} was {{ state | lower }} through the REST API."}
   rebalancing: {status: ok, message: "Connector {{ connector }} is being assigned to a worker."}
   no_tasks:
     status: unknown

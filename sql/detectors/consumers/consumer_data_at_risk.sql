@@ -68,7 +68,7 @@ verdicts:
     status: firing
     severity: critical
     message: >
-      {{ lost_records }} of {{ lost_topics }} were deleted by hand or by an application (DeleteRecords) before group
+      {{ lost_records }} of {{ lost_topics }} were deleted manually or by an application (DeleteRecords) before group
       {{ group_id }} read them.
     details:
       - *offsets
@@ -112,8 +112,7 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Group {{ group_id }} is {{ behind_seconds }} behind on {{ worst_place }}, near the retention limit, and does not
-      catch up.
+      Group {{ group_id }} is {{ behind_seconds }} behind on {{ worst_place }}, near the retention limit, and does not catch up.
     details: *risk_details
     impact: *loss
     actions: *risk_actions
@@ -125,7 +124,7 @@ verdicts:
       The committed offset {{ committed_offset.value }} of group {{ group_id }} on {{ worst_place }} is above the log-end
       offset {{ log_end_offset.value }}.
     details:
-      - "The topic was deleted and created again."
+      - "The topic was recreated."
     impact: "The group reads nothing from this partition until its offsets are reset."
     actions:
       - "Stop the group, and reset its offsets on {{ worst_topic }}."
@@ -165,7 +164,7 @@ description: |
     smaller than retention.bytes. So retention did not delete it.
 
   In a group without members, the age of unread records grows by one second per second. A group with a successor that
-  reads the same topics waits for nothing. The advised retention adds add_hours to each limit that would delete unread
+  reads the same topics waits for nothing. The recommended retention adds add_hours to each limit that would delete unread
   records within that time. For retention.bytes it follows from the size of the log and the records of the last day.
 runbook: |
   ## Meaning
@@ -188,7 +187,7 @@ limitations: |
   Retention by size deletes whole segments, and records live up to one segment longer than the retention. Records skipped
   on purpose are reported as lost. A group that loses records and continues at the log start within one hour is not
   detected. Records with old timestamps (CreateTime) may be deleted by retention soon after they were written; they are
-  reported as deleted by hand. So are records deleted by a retention that was shortened for a while.
+  reported as deleted manually. So are records deleted by a retention that was shortened for a while.
   Not evaluated: topics that a group has left while it reads others, repartition topics (Kafka Streams deletes their
   records), and compacted topics.
 */

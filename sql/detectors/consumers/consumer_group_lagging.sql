@@ -36,22 +36,22 @@ verdicts:
       - >
         {% if commits_alone %}Check whether the Flink or Samza job runs and whether its checkpoints complete.{% endif %}
       - "{% if not commits_alone %}Start the application of the group.{% endif %}"
-      - "If the group is retired, delete {{ 'its checkpoint topic' if is_samza else 'the group' }}."
+      - "If the group is retired, delete {{ 'its checkpoint topic' if is_samza else 'the group with its offsets (kafka-consumer-groups.sh --delete)' }}."
     commands:
-      - "{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --delete --group {{ group_id }}{% endif %}"
+      - "{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --group {{ group_id }}{% endif %}"
   partition_stuck:
     status: firing
     severity: warning
     message: >
-      Consumer group {{ group_id }} is stuck on {{ worst_place }} at offset {{ committed_offset.value }}, {{ lag_seconds }}
-      behind ({{ worst_lag_records }}).
+      Consumer group {{ group_id }} is stuck on
+      {{ worst_place }}{% if committed_offset.value is not none %} at offset {{ committed_offset.value }}{% endif %}, {{ lag_seconds }} behind ({{ worst_lag_records }}).
     details:
       - "{{ moving_partitions | counted('other partition') }} {{ moving_partitions | plural('progresses', 'progress') }}."
     impact: *impact
     actions: &stuck_actions
-      - "Find offset {{ committed_offset.value }} of {{ worst_place }} in the log of the consumer that reads it."
-      - "{% if client_id %}The consumer is client {{ client_id }} on {{ host }}.{% endif %}"
-      - "{% if commits_alone and not client_id %}The consumer is the Flink or Samza job that commits without members.{% endif %}"
+      - "Check the log of the consumer that reads {{ worst_place }}{% if committed_offset.value is not none %} at offset {{ committed_offset.value }}{% endif %}."
+      - "{% if client_id %}Check client {{ client_id }} on {{ host }} first: this partition is assigned to it.{% endif %}"
+      - "{% if commits_alone and not client_id %}Check the Flink or Samza job that commits offsets for the group.{% endif %}"
       - "If processing takes longer than max.poll.interval.ms, lower max.poll.records, or skip the record."
     commands: &print_record
       - "{% if committed_offset.value is not none %}kafka-console-consumer.sh --bootstrap-server {{ bootstrap_servers }} --topic {{ worst_topic }} --partition {{ worst_partition }} --offset {{ committed_offset }} --max-messages 1{% endif %}"
@@ -62,7 +62,7 @@ verdicts:
       Consumer group {{ group_id }} is stuck on {{ still_partitions }} of {{ partitions }} partitions, {{ lag_seconds }}
       behind on {{ worst_place }} ({{ worst_lag_records }}).
     details:
-      - "The committed offset of {{ worst_place }} is {{ committed_offset.value }}."
+      - "{% if committed_offset.value is not none %}The committed offset of {{ worst_place }} is {{ committed_offset.value }}.{% endif %}"
     impact: *impact
     actions: *stuck_actions
     commands: *print_record
@@ -110,10 +110,10 @@ verdicts:
   offset_out_of_range:
     status: unknown
     message: >
-      Not evaluated: {{ beyond_partitions | counted("committed offset") }} above the log-end offset, such as
-      {{ beyond_place }}.
+      Not evaluated: {{ beyond_partitions | counted("committed offset") }} {{ beyond_partitions | plural("is", "are") }}
+      above the log-end offset, such as {{ beyond_place }}.
     details:
-      - "The topic was created again, or offsets were set by hand."
+      - "The topic was recreated, or offsets were set manually."
     actions:
       - "Stop the group, and reset {{ 'the checkpoint of the job (Samza CheckpointTool)' if is_samza else 'its offsets' }}."
     commands:
@@ -123,7 +123,7 @@ verdicts:
     status: ok
     message: "Consumer group {{ group_id }} keeps up; it has stale offsets on {{ left_partitions | counted('partition') }}."
     details:
-      - "No member reads {{ left_topics }} any more."
+      - "No member is assigned {{ left_topics }} now."
     actions:
       - "Delete the stale offsets, or fix the subscription if the group should still read the topic."
     commands:

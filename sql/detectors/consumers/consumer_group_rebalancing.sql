@@ -30,8 +30,8 @@ verdicts:
       {{ arrived_records }} that arrived.
     details:
       - >
-        Client {{ gone_client }} on {{ gone_host }} left {{ gone_times | counted("time") }}, every {{ spacing_seconds }}:
-        its max.poll.interval.ms is {{ poll_interval_ms }}.
+        Client {{ gone_client }} on {{ gone_host }} left {{ gone_times | counted("time") }}, every {{ spacing_seconds }}
+        (max.poll.interval.ms {{ poll_interval_ms }}).
       - "Processing the records of one poll takes longer than max.poll.interval.ms."
     impact: &impact "Consumers stop during each rebalance, and the lag of the group grows."
     actions:
@@ -47,8 +47,8 @@ verdicts:
     details:
       - >
         Client {{ gone_client }} on {{ gone_host }} was removed {{ gone_times | counted("time") }}, every
-        {{ spacing_seconds }}: its session.timeout.ms is {{ session_timeout_ms }}.
-      - "Its heartbeats stop."
+        {{ spacing_seconds }} (session.timeout.ms {{ session_timeout_ms }}).
+      - "The client sent no heartbeat within session.timeout.ms."
     impact: *impact
     actions:
       - "Check {{ gone_client }} on {{ gone_host }} for OOM kills, restarts, GC pauses, and network failures."
@@ -62,7 +62,7 @@ verdicts:
       - "Client {{ gone_client }} on {{ gone_host }} left most often: {{ gone_times | counted('time') }}."
     impact: *impact
     actions:
-      - "Read the log of {{ gone_client }} on {{ gone_host }}: it exits or leaves the group, and joins again."
+      - "Read the log of {{ gone_client }} on {{ gone_host }}: it exits or leaves the group, then joins again."
     commands: *commands
   members_unchanged:
     status: firing
@@ -83,7 +83,7 @@ verdicts:
       - "Groups of this protocol do not report which member left."
     impact: *impact
     actions:
-      - "Read the logs of the members: find the one that exits or is removed, and joins again."
+      - "Read the logs of the members: find the one that exits or is removed, then joins again."
     commands: *commands
   no_impact:
     status: ok
@@ -93,7 +93,7 @@ verdicts:
     message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} while Kafka Streams restored state stores."
   deployment:
     status: ok
-    message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} within {{ slots_hit | counted('slot') }} of ten minutes."
+    message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} within {{ slots_hit | counted('ten-minute slot') }}."
   new_group:
     status: ok
     message: "Group {{ group_id }} rebalanced {{ rebalances | counted('time') }} in its first hour, while its members start."
@@ -250,7 +250,7 @@ select
   coalesce(p.rebalances, 0) as rebalances,
   p.slots_hit,
   o.client_id as gone_client,
-  o.host as gone_host,
+  ltrim(o.host, '/') as gone_host,
   o.times as gone_times,
   o.spacing_seconds,
   p.poll_interval_ms,

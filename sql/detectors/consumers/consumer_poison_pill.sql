@@ -35,8 +35,8 @@ verdicts:
     status: firing
     severity: warning
     message: &message >
-      Group {{ group_id }} is stuck on {{ place }} at offset {{ committed_offset.value }} for at least {{ stuck_seconds }},
-      and {{ lost_members | counted("member") }} lost it.
+      Group {{ group_id }} has been stuck on {{ place }} at offset {{ committed_offset.value }} for at least
+      {{ stuck_seconds }}, and {{ lost_members | counted("member") }} dropped out.
     details:
       - &waiting >
         {{ waiting_records }} wait on this partition, while {{ moving_partitions | counted("other partition") }}
@@ -45,7 +45,7 @@ verdicts:
         Members were removed from the group after {{ turn_seconds }}; their max.poll.interval.ms is {{ poll_interval_ms }}.
       - &neighbors >
         {% if neighbor_partitions %}{{ neighbor_partitions | counted("other partition") }} of the same members
-        {{ neighbor_partitions | plural("is", "are") }} stuck as well, so the record may be there.{% endif %}
+        {{ neighbor_partitions | plural("is", "are") }} stuck as well, so the record may be in one of them.{% endif %}
       - >
         {% if process_latency_max_ms %}The slowest record was processed in {{ process_latency_max_ms }}.{% endif %}
       - &retention "{% if retention_left_seconds %}Retention deletes the record in {{ retention_left_seconds }}.{% endif %}"
@@ -78,7 +78,7 @@ verdicts:
     commands: *commands
   no_loop:
     status: ok
-    message: "Group {{ group_id }} is stuck on {{ place }} for {{ stuck_seconds }}, but members do not lose it one after another."
+    message: "Group {{ group_id }} has been stuck on {{ place }} for {{ stuck_seconds }}, but its members do not drop out one after another."
   group_stuck:
     status: ok
     message: "Group {{ group_id }} is stuck on {{ stuck_partitions }} of {{ partitions }} partitions, which no single record explains."
@@ -101,7 +101,7 @@ description: |
     generation began (within tolerance).
   - Member exit loop: more than loop_turns members with the partition left, over at least still_minutes.
 
-  The advised max.poll.records is max.poll.interval.ms ÷ the longest processing time of a record in the hour, for
+  The recommended max.poll.records is max.poll.interval.ms ÷ the longest processing time of a record in the hour, for
   applications that report it.
 runbook: |
   ## Meaning
@@ -201,7 +201,7 @@ loss as (
     p.partition,
     p.poll_interval_ms,
     s.began_at,
-    g.client_id || ' on ' || g.host as owner,
+    g.client_id || ' on ' || ltrim(g.host, '/') as owner,
     extract(epoch from s.began_at - greatest(s.generation_began, p.stuck_from)) as turn_seconds
   from stuck as p
   inner join step as s on p.cluster = s.cluster and p.group_id = s.group_id and p.stuck_from < s.began_at

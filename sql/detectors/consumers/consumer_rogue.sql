@@ -107,7 +107,7 @@ verdicts:
       Broker disks of cluster {{ cluster }} read {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }})
       for {{ minutes_above_baseline }} since {{ since }}.
     details:
-      - "Brokers send {{ excess_sent_bytes_per_second }} more than usual ({{ usual_sent_bytes_per_second }})."
+      - "Brokers send {{ excess_sent_bytes_per_second }} above the baseline ({{ usual_sent_bytes_per_second }})."
       - >
         No consumer group lags beyond the page cache (about {{ cache_seconds }}), so consumers that do not commit offsets
         read old records.

@@ -78,8 +78,8 @@ verdicts:
     status: firing
     severity: info
     message: >
-      New group {{ group_id }} is on trial since {{ trial_since }}: {{ kept_up_hours.value }} of
-      {{ tried_hours | counted("hour") }} kept up, {{ trial_hours }} required.
+      New group {{ group_id }} has been on trial since {{ trial_since }}: it kept up in {{ kept_up_hours.value }} of
+      {{ tried_hours | counted("hour") }}, {{ trial_hours.value }} required.
     impact: "The capacity of the group is not proven until the trial ends."
     actions:
       - "Wait for the end of the trial before you promote the group to production."
@@ -87,7 +87,7 @@ verdicts:
     status: ok
     message: "New group {{ group_id }} kept up in {{ kept_up_hours.value }} of {{ tried_hours | counted('hour') }} with normal traffic."
   renamed: {status: ok, message: "Group {{ group_id }} replaced group {{ former_group }} and reads the same topics."}
-  ephemeral: {status: ok, message: "Group {{ group_id }} has the name of a temporary group."}
+  ephemeral: {status: ok, message: "Group {{ group_id }} is temporary by its name."}
   no_members: {status: ok, message: "New group {{ group_id }} has no members."}
   recent: {status: ok, message: "New group {{ group_id }} has run for {{ run_hours }} and may be temporary."}
   established: {status: ok, message: "Group {{ group_id }} is not new."}

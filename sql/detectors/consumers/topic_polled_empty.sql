@@ -46,7 +46,7 @@ verdicts:
     actions: &actions
       - "Set fetch.max.wait.ms of {{ client_id or 'the client' }} to 500 (fetch.wait.max.ms in librdkafka)."
       - "Set fetch.min.bytes to at least 1."
-      - "If both are set, check its log for errors that are retried at once, and upgrade the client library."
+      - "If both are set, check its log for errors that are retried without a back-off, and upgrade the client library."
     commands: &commands
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --describe --members --verbose --group {{ first_group_id }}"
   polled:

@@ -28,7 +28,7 @@ verdicts:
       - "Find the producer ID of the transaction at offset {{ last_stable_offset.value }} with find-hanging and describe-producers."
       - "If its producer still runs, let it commit, or stop it."
       - "If its producer is gone, abort the transaction. Repeat this for each hanging partition."
-      - "Prevent it: upgrade brokers older than 4.0, which have the transaction protocol without KIP-890."
+      - "Prevent it: upgrade brokers and clients to Kafka 4.0 or later (KIP-890)."
     commands: &commands
       - "kafka-transactions.sh --bootstrap-server {{ bootstrap_servers }} find-hanging --topic {{ topic }} --partition {{ worst_partition }}"
       - "kafka-transactions.sh --bootstrap-server {{ bootstrap_servers }} describe-producers --topic {{ topic }} --partition {{ worst_partition }}"

@@ -47,7 +47,7 @@ verdicts:
     status: firing
     severity: warning
     message: >-
-      CPU credits of instance {{ name }} ({{ instance_type or 'unknown type' }}) are exhausted in {{ hours_to_empty }}:
+      CPU credits of instance {{ name }} ({{ instance_type or 'unknown type' }}) will be exhausted in {{ hours_to_empty }}:
       {{ cpu_credits }} left, net use {{ spent_credits_per_hour }} for {{ spent_hours }}.
     impact: >-
       Without credits, CPU is capped at the baseline of the instance type; in unlimited mode, surplus credits are charged
@@ -68,16 +68,16 @@ verdicts:
       - "Change to a type without CPU credits (M, C, or R) if that costs less, or to a larger type of the same family."
   surplus_used:
     status: ok
-    message: "Instance {{ name }} uses {{ surplus_credits }} of surplus CPU, which it repays from earned credits."
+    message: "Instance {{ name }} uses surplus CPU credits ({{ surplus_credits }}) and repays them from earned credits."
   recurring_load:
     status: ok
     message: >-
-      Instance {{ name }} has {{ cpu_credits }} of CPU, as few as on {{ days_alike }} of the last 7 days at this hour,
+      CPU credit balance of instance {{ name }} is {{ cpu_credits }}, as low as on {{ days_alike }} of the last 7 days at this hour,
       without exhausting them.
   credits_sufficient:
     status: ok
     message: >-
-      Instance {{ name }} has {{ cpu_credits }} of CPU
+      CPU credit balance of instance {{ name }} is {{ cpu_credits }}
       {%- if hours_to_empty %}, enough for {{ hours_to_empty }} at its current use{% endif %}.
   no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no CPUCreditBalance for instance {{ name }}."}
   short_history:

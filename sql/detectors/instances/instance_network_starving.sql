@@ -16,8 +16,8 @@ params:
   burst_ratio: {default: 1.1, unit: ratio, why: "a type with a peak hardly above its baseline has no burst"}
   known_percent: {default: 50, unit: "%", why: "with fewer of the hour's minutes the hour cannot be evaluated"}
   recurring_days: {default: 3, unit: days, why: "of the last 7, with an equally long burst at this hour and never throttled: a recurring load"}
-  headroom_ratio: {default: 1.2, unit: ratio, why: "of advised bandwidth over the 99th percentile of the rate"}
-  step_ratio: {default: 2, unit: ratio, why: "demand above a limit is not measurable: advise twice as much, then measure again"}
+  headroom_ratio: {default: 1.2, unit: ratio, why: "of recommended bandwidth over the 99th percentile of the rate"}
+  step_ratio: {default: 2, unit: ratio, why: "demand above a limit is not measurable: recommend twice as much, then measure again"}
 key_metrics:
   - bytes_per_second_now
   - baseline_bytes_per_second
@@ -72,8 +72,7 @@ verdicts:
         {% if bytes_per_second_now and baseline_bytes_per_second %}Traffic is {{ bytes_per_second_now }} of a baseline of
         {{ baseline_bytes_per_second }}.{% endif %}
       - >-
-        {% if monitoring_level == 'DEFAULT' %}Which allowance (bandwidth, packets, or connections) needs enhanced monitoring
-        PER_BROKER.{% endif %}
+        {% if monitoring_level == 'DEFAULT' %}Enhanced monitoring PER_BROKER shows which allowance: bandwidth, packets, or connections.{% endif %}
     impact: *impact
     actions: *actions
     commands: *types
@@ -119,7 +118,7 @@ verdicts:
   within_allowances:
     status: ok
     message: "Instance {{ name }} stayed within its network allowances: no packets were queued or dropped."
-    details: ["Bytes against the baseline need enhanced monitoring PER_BROKER."]
+    details: ["Enhanced monitoring PER_BROKER is required to compare traffic with the baseline."]
   no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no network metrics for instance {{ name }}."}
   datapoints_missing:
     status: unknown

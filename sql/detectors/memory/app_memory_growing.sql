@@ -57,7 +57,7 @@ verdicts:
       Heap of {{ name }} after garbage collection grows by {{ growth_bytes }} a day: {{ memory_bytes }} of
       {{ limit_bytes }}, {{ end_percent }} {{ 'in ' ~ hours_to_limit if hours_to_limit.value > 0 else 'already exceeded' }}.
     details: [*started]
-    impact: "Collections free less and less: GC pauses grow until the process fails with OutOfMemoryError."
+    impact: "Garbage collections free less and less memory: GC pauses grow until the process fails with OutOfMemoryError."
     actions:
       - "Restart the processes of the application one after the other before the heap is full."
       - "Take two class histograms an hour apart, and find the classes with growing instance counts."
@@ -110,7 +110,7 @@ runbook: |
 
   ## Mitigation
   1. Restart processes one after the other, so that standbys take over.
-  2. Limit the growing part as advised.
+  2. Limit the growing part as recommended.
 limitations: |
   Runs shorter than two days are not evaluated. With several JVMs on a host and no exporter of resident memory, the
   growing one is unknown. A leak is detected once two days of it exceed the untouched part of the heap, and not while the

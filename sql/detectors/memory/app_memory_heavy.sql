@@ -14,9 +14,9 @@ reads:
 params:
   heavy_percent: {default: 85, unit: "%", why: "above it no page cache is left and the kernel kills processes; 70 % is healthy"}
   split_ratio: {default: 2, unit: ratio, why: "a heap of twice its live objects takes memory that RocksDB needs"}
-  heap_headroom_ratio: {default: 1.5, unit: ratio, why: "of the advised heap over the live objects after a collection"}
-  heap_floor_bytes: {default: 268435456, unit: bytes, why: "no heap below 256 MiB is advised"}
-  heap_step_bytes: {default: 67108864, unit: bytes, why: "steps of 64 MiB keep the advice stable between hours"}
+  heap_headroom_ratio: {default: 1.5, unit: ratio, why: "of the recommended heap over the live objects after a collection"}
+  heap_floor_bytes: {default: 268435456, unit: bytes, why: "no heap below 256 MiB is recommended"}
+  heap_step_bytes: {default: 67108864, unit: bytes, why: "steps of 64 MiB keep the recommendation stable between hours"}
   live_days: {default: 7, unit: days, why: "live objects follow the day and the week; the maximum of that time counts"}
   failure_percent:
     default: 92
@@ -44,7 +44,7 @@ verdicts:
       - "{% if affected_processes > 1 %}{{ affected_processes }} of {{ processes }} processes are affected.{% endif %}"
       - "{% if oom_kills %}Its container was OOM-killed at least {{ oom_kills | counted('time') }} in 24 h.{% endif %}"
     impact: &oom >-
-      The kernel OOM-kills a process or starves its page cache; its tasks restore elsewhere, where memory is short as well.
+      The kernel OOM-kills a process, or its page cache shrinks; its tasks restore on other hosts, where memory is short as well.
     actions: &make_room
       - >-
         {% if not (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) %}Measure the live heap for at least 24 h, then reduce -Xmx: readings exist for only
@@ -84,8 +84,8 @@ verdicts:
     actions:
       - >-
         Raise the memory limit of the container: the kernel killed it although the known parts (heap, RocksDB, other JVM
-        memory) {% if may_grow_to_bytes %}take {{ may_grow_to_bytes }}{% else %}are not reported{% endif %}.
-      - "Limit malloc arenas (MALLOC_ARENA_MAX=2), and search for JNI leaks: memory outside the JVM is in no metric."
+        memory) {% if may_grow_to_bytes %}take at most {{ may_grow_to_bytes }}{% else %}are not reported{% endif %}.
+      - "Limit malloc arenas (MALLOC_ARENA_MAX=2), and search for JNI leaks: no metric covers native memory outside the JVM."
     commands:
       - "{% if pod %}kubectl -n {{ namespace }} describe pod {{ pod }}{% endif %}"
       - "{% if workload %}kubectl -n {{ namespace }} get {{ workload }} -o jsonpath='{.spec.template.spec.containers[*].resources}'{% endif %}"
@@ -280,7 +280,7 @@ runbook: |
   3. Full heap or long GC pauses: find what holds it (`jcmd <pid> GC.class_histogram`) before you raise -Xmx.
 
   ## Mitigation
-  1. Set -Xmx as advised.
+  1. Set -Xmx as recommended.
   2. Give all stores one block cache and one write buffer manager (RocksDBConfigSetter), or add instances or memory.
   3. Restart one process, wait until its stores are restored, then the next.
   4. Over budget only after a failure: add an instance before a host fails.

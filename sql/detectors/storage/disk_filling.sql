@@ -35,7 +35,7 @@ verdicts:
       - >-
         {% if failover_bytes %}If broker {{ failover_broker_id }} is lost and its replicas are rebuilt evenly,
         this disk receives at least {{ failover_bytes }}: {{ failover_ratio }} full.{% endif %}
-      - "{% if added_usd_per_month %}The advised space costs {{ added_usd_per_month }} at list price.{% endif %}"
+      - "{% if added_usd_per_month %}The recommended space costs {{ added_usd_per_month }} at list price.{% endif %}"
     impact: &impact >-
       A full log directory goes offline: its replicas are lost to the cluster, and a broker without another directory
       shuts down.

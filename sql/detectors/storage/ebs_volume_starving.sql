@@ -42,8 +42,8 @@ params:
   recurring_days: {default: 3, unit: days, why: "of the last 7, with the same drain at this hour and never exhausted: a recurring batch"}
   recurring_percent: {default: 3, unit: "%", why: "tolerance of burst balance between days; below it, the batch overruns"}
   recurring_burn_ratio: {default: 0.75, unit: ratio, why: "of the current drain rate; a lighter load is another one"}
-  headroom_ratio: {default: 1.2, unit: ratio, why: "of advised capacity over the 99th percentile of demand"}
-  step_ratio: {default: 2, unit: ratio, why: "demand above a limit is not measurable: advise twice as much, then measure again"}
+  headroom_ratio: {default: 1.2, unit: ratio, why: "of recommended capacity over the 99th percentile of demand"}
+  step_ratio: {default: 2, unit: ratio, why: "demand above a limit is not measurable: recommend twice as much, then measure again"}
 key_metrics:
   - throttled_minutes
   - hours_to_exhaustion
@@ -59,31 +59,31 @@ verdicts:
       {{ baseline_iops }} and {{ baseline_bytes_per_second }} for {{ throttled_minutes }}.
     details: &details
       - "{% if claim %}Pod {{ claim_pod }} of namespace {{ namespace }} claims the volume as {{ claim }}.{% endif %}"
-      - "{% if throttled_since %}Throttled without a pause since {{ throttled_since }}.{% endif %}"
+      - "{% if throttled_since %}Throttled continuously since {{ throttled_since }}.{% endif %}"
       - "{% if demand_over_baseline_ratio > 1.1 %}Demand (p95) is {{ demand_over_baseline_ratio }} of the baseline.{% endif %}"
       - "{% if queue_length_mean %}The mean queue length is {{ queue_length_mean }} requests.{% endif %}"
       - &history >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}The volume was throttled for {{ minutes_throttled_in_14_days }} in the last 14 days.{% endif %}
       - &replay >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the advised change it would
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the recommended change, it would
         have been throttled for {{ minutes_throttled_in_14_days_if_changed }}.{% endif %}
       - &replay_none >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the advised change it
+        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the recommended change, it
         would not have been throttled.{% endif %}
       - &replay_at_least >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and minutes_throttled_in_14_days_if_changed
-        %}With the advised change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
+        %}With the recommended change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
         {{ minutes_unknown_in_14_days }}.{% endif %}
       - &replay_unknown >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and
-        not minutes_throttled_in_14_days_if_changed %}For {{ minutes_unknown_in_14_days }} of them the effect of the advised
+        not minutes_throttled_in_14_days_if_changed %}For {{ minutes_unknown_in_14_days }} of them the effect of the recommended
         change is unknown, because demand was capped.{% endif %}
       - &price >-
-        {% if not is_at_type_maximum and not cluster_arn and price_usd_per_month and advised_price_usd_per_month %}The advised volume costs
+        {% if not is_at_type_maximum and not cluster_arn and price_usd_per_month and advised_price_usd_per_month %}The recommended volume costs
         {{ advised_price_usd_per_month }} instead of {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).{% endif %}
       - &no_price >-
-        {% if not is_at_type_maximum and not cluster_arn and not (price_usd_per_month and advised_price_usd_per_month) %}The price in
-        {{ region }} is unknown.{% endif %}
+        {% if not is_at_type_maximum and not cluster_arn and not (price_usd_per_month and advised_price_usd_per_month) %}No list price is known for
+        {{ region }}.{% endif %}
     impact: &impact >-
       Reads, writes, and flushes on this volume queue: brokers or stream tasks that use it slow down, and replicas or
       consumers fall behind.
@@ -229,8 +229,8 @@ verdicts:
     status: firing
     severity: warning
     message: >-
-      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }} and at the current load
-      {{ 'nearly exhausted' if hours_to_exhaustion.value == 0 else 'exhausted in ' ~ hours_to_exhaustion }}.
+      Burst balance of volume {{ name }} is {{ burst_balance_last_percent }};
+      {{ 'it is nearly exhausted' if hours_to_exhaustion.value == 0 else 'at the current load, it will be exhausted in ' ~ hours_to_exhaustion }}.
     details:
       - >-
         {% if hours_to_exhaustion_low < hours_to_exhaustion %}The earliest forecast is
@@ -257,7 +257,7 @@ verdicts:
       Instance {{ instance_id }} ({{ instance_type or 'unknown type' }}) of volume {{ name }} exhausts its EBS burst in
       {{ hours_to_instance_burst_end }}: {{ instance_burst_percent }} is left.
     impact: >-
-      Then its volumes share {{ instance_baseline_iops }} and {{ instance_baseline_bytes_per_second }}: I/O of all of them
+      After that, its volumes share {{ instance_baseline_iops }} and {{ instance_baseline_bytes_per_second }}: I/O of all of them
       is throttled.
     actions:
       - "Reduce I/O on the instance: pause restores, backfills, and reassignments."
@@ -286,7 +286,7 @@ verdicts:
       again{% if throttled_minutes %}: throttled for {{ throttled_minutes }} (limit {{ lasting_minutes }}){% endif %}.
   bucket_refills:
     status: ok
-    message: "Burst balance of volume {{ name }} ({{ burst_balance_last_percent }}) refills."
+    message: "Burst balance of volume {{ name }} ({{ burst_balance_last_percent }}) is refilling."
     details: [*load]
   bucket_full:
     status: ok
@@ -342,7 +342,7 @@ description: |
   (median of 7 days, and of this time of day). For a new SSD volume slow_ms alone counts.
 
   A limit hides the demand above it, also in micro-bursts, when the mean of each minute is far below it. If only capped
-  demand is known, the advice is step_ratio times the limit, and its effect on the last 14 days is unknown. A missing
+  demand is known, the recommendation is step_ratio times the limit, and its effect on the last 14 days is unknown. A missing
   BurstBalance counts neither as 0 nor as healthy: the volume is not evaluated.
 causes:
   disk_slows_broker: &hurting [bucket_empty, at_iops_limit, at_throughput_limit, instance_limit, stalled, slow]
@@ -377,7 +377,7 @@ limitations: |
   latency are not evaluated, and a volume without burst balance (1,000 GiB or more) is not evaluated at all. MSK does not
   state the IOPS of storage with provisioned throughput; only its throughput counts as a limit.
 
-  A throttled volume exposes what it got, not what was demanded; without earlier load the advice is a step. Volumes on
+  A throttled volume exposes what it got, not what was demanded; without earlier load the recommendation is a step. Volumes on
   instances without Nitro, with Multi-Attach, or of magnetic type send no throttling metrics: there only a rate at its
   limit in the busy seconds of a minute is detected.
 

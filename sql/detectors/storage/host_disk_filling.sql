@@ -49,7 +49,7 @@ verdicts:
       - >-
         {% if failover_bytes %}If {{ failover_host }} is lost and its stores without standbys move evenly, this disk
         receives at least {{ failover_bytes }}: {{ failover_ratio }} full.{% endif %}
-      - "{% if added_usd_per_month %}The advised space costs {{ added_usd_per_month }} at list price.{% endif %}"
+      - "{% if added_usd_per_month %}The recommended space costs {{ added_usd_per_month }} at list price.{% endif %}"
     impact: &impact >-
       A full disk stops RocksDB flushes and compactions: stream threads on this host fail, and their tasks restore
       elsewhere.

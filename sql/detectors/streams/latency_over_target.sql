@@ -25,8 +25,8 @@ verdicts:
       {{ readings | counted("reading") }} at node {{ node }}: records are {{ age_mean_seconds }} old on average.
     details: &details
       - >
-        Of the average, at least {{ in_log_seconds }} passed in the log of {{ topic }}, at most {{ before_kafka_seconds }}
-        elsewhere before the read, and {{ in_application_seconds }} in the application.
+        Of the average, records spent at least {{ in_log_seconds }} in the log of {{ topic }}, at most
+        {{ before_kafka_seconds }} elsewhere before the read, and {{ in_application_seconds }} in the application.
       - "{% if age_max_seconds %}The oldest record was {{ age_max_seconds }} old.{% endif %}"
       - >
         {% if initial_age_seconds >= 1 %}Records of {{ initial_age_topic }} are at least {{ initial_age_seconds }} old when
@@ -118,7 +118,7 @@ verdicts:
   within_target:
     status: ok
     message: >
-      Application {{ name }} keeps its latency target of {{ target_seconds }}: {{ late_ratio }} of
+      Application {{ name }} meets its latency target of {{ target_seconds }}: {{ late_ratio }} of
       {{ readings | counted("reading") }} late at node {{ node }}.
 caused_by:
   lag_delays_records: [in_log, before_processing]

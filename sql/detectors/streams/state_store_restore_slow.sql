@@ -22,7 +22,7 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Process {{ endpoint }} of {{ name }} is restoring state for at least {{ remaining_seconds }} more (limit
+      Process {{ endpoint }} of {{ name }} needs at least {{ remaining_seconds }} more to restore its state (limit
       {{ restore_seconds | span }}): {{ remaining_records }} at {{ restored_records_per_second }}.
     details: &details
       - "Its gauge of records to restore is {{ records_to_restore }}; records that compaction may have removed are not counted."
@@ -38,7 +38,7 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Process {{ endpoint }} of {{ name }} restarted at {{ process_started_at }} and restores all its state, for at least
+      Process {{ endpoint }} of {{ name }} restarted at {{ process_started_at }} and restores all its state: at least
       {{ remaining_seconds }} more (limit {{ restore_seconds | span }}).
     details:
       - "Its state directory was lost or discarded: the process restarted on the same host."

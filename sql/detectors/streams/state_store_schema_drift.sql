@@ -98,7 +98,7 @@ verdicts:
     message: >
       Store {{ store }} of {{ application_id }} has {{ versions | counted("schema version") }} and
       {{ compatible_changes | counted("compatible change") }} in {{ values_profiled }} profiled values.
-  log_not_readable: {status: unknown, message: "Not evaluated: changelog {{ topic }} could not be read; see the data coverage."}
+  log_not_readable: {status: unknown, message: "Not evaluated: changelog {{ topic }} could not be read; see Data coverage."}
   empty: {status: unknown, message: "Not applicable: changelog {{ topic }} holds no values.", is_not_applicable: true}
   not_comparable: {status: unknown, message: "Not evaluated: values of {{ topic }} cannot be compared: {{ uncompared }}."}
   registry_missing:

@@ -18,8 +18,8 @@ verdicts:
       - "{% if lag_seconds %}Consumer group {{ application_id }} is {{ lag_seconds }} behind.{% endif %}"
     impact: &impact "The lag of consumer group {{ application_id }} grows; unread records expire when retention ends."
     actions: &actions
-      - "Find the exception that ended the first stream thread in the log of the process."
-      - "Restart the process after you fix that cause: a dead stream thread does not restart by itself."
+      - "Find the exception that terminated the first stream thread in the log of the process."
+      - "Restart the process after you fix that cause: a dead stream thread does not restart."
       - "Prevent it: handle transient errors with REPLACE_THREAD in the uncaught exception handler."
     commands: &commands
       - >
@@ -38,7 +38,7 @@ verdicts:
     severity: critical
     message: >
       Process {{ name }} runs, but its Kafka Streams client is closed:
-      {{ previous_threads | counted("stream thread") }} no longer reported, and members left the group.
+      {{ previous_threads | counted("stream thread") }} disappeared from its metrics, and members left the group.
     details: *details
     impact: *impact
     actions: &restart
@@ -77,7 +77,7 @@ verdicts:
     impact: *impact
     actions:
       - "Start the application."
-      - "Find out why it ended: the system log and memory of its host, and the last lines of its own log."
+      - "Find out why it exited: check the last lines of its log, and the system log and memory of its host."
     commands: *commands
   replaced:
     status: firing
@@ -87,7 +87,7 @@ verdicts:
       {{ alive_threads }} are alive.
     impact: "Each replaced thread restores its state, and its tasks pause meanwhile."
     actions:
-      - "Find the exception that ended the threads in the log of the process, and fix its cause."
+      - "Find the exception that terminated the threads in the log of the process, and fix its cause."
     commands: *commands
   all_alive: {status: ok, message: "Process {{ name }} has {{ alive_threads | counted('stream thread') }} alive and none failed."}
   scaled_down:
@@ -101,7 +101,7 @@ verdicts:
     message: >
       Process {{ name }} is in state {{ streams_state }} and its group has {{ members | counted("member") }}; the process
       does not report its thread count.
-  never_started: {status: ok, message: "Process {{ name }} ran no stream thread in the last {{ usual_days }} days, and none failed."}
+  never_started: {status: ok, message: "Process {{ name }} ran no stream thread in the last {{ usual_days }}, and none failed."}
   no_response: {status: unknown, message: "Not evaluated: process {{ name }} did not respond over JMX."}
   not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its stream threads."}
   shutting_down:

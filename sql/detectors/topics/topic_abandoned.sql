@@ -42,13 +42,10 @@ verdicts:
     actions:
       - "Ask the owners of {{ topics | listed('topic', 3) }} whether the topics are still needed."
       - "Add topics that must stay to `keep`."
-      - "Delete the others. Deleted records cannot be restored: back up first if in doubt."
+      - "Delete the others (kafka-topics.sh --delete). Deleted records cannot be restored: back up first if in doubt."
     commands:
       - >-
         kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --describe --topic
-        {{ topics | map(attribute="topic") | join("|") | replace(".", "[.]") }}
-      - >-
-        kafka-topics.sh --bootstrap-server {{ bootstrap_servers }} --delete --topic
         {{ topics | map(attribute="topic") | join("|") | replace(".", "[.]") }}
   in_use: {status: ok, message: "No topic of cluster {{ cluster }} has been unused for long enough."}
   not_reported:

@@ -81,7 +81,7 @@ description: |
   mean record size of `days`. A changelog counts when its log was larger than held_over_live times its live bytes, and
   larger than held_over_store times the store's files, on each day. Its settings must explain the size: the dirty share
   that min.cleanable.dirty.ratio allows, plus the inflow within segment.ms. The inflow within delete.retention.ms is
-  subtracted, because it may be tombstones. The advised settings must free at least min_bytes.
+  subtracted, because it may be tombstones. The recommended settings must free at least min_bytes.
 runbook: |
   ## Meaning
   The topic's settings keep the log cleaner from compacting: most records of the changelog are outdated.

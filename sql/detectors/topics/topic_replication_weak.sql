@@ -29,7 +29,7 @@ verdicts:
       - "{% if added_bytes %}Replicas for all of them need {{ added_bytes }} more disk space.{% endif %}"
     impact: "If one disk or broker is lost, the records on it are lost, and the topics stay offline until it is back."
     actions:
-      - "Add replicas, starting with the topic with most bytes."
+      - "Add replicas, starting with the largest topic."
       - "Prevent it: raise default.replication.factor, and replication.factor of Kafka Streams applications."
       - "Add topics that may lose their records to `may_be_single`."
     commands: &plan ["streamwarden plan replicas {{ cluster }}"]
@@ -58,7 +58,7 @@ verdicts:
     message: >-
       {{ low_min_isr_topics | counted("topic") }} with acks=all producers in cluster {{ cluster }}
       {{ low_min_isr_topics | plural("has", "have") }} min.insync.replicas 1.
-    impact: "Brokers acknowledge records that exist on one broker only; its loss loses acknowledged records."
+    impact: "Brokers acknowledge records that exist on one broker only; if it fails, acknowledged records are lost."
     actions: *min_isr
     commands: *commands
   one_rack:
@@ -79,7 +79,7 @@ verdicts:
       All {{ evaluated_topics }} topics with traffic in cluster {{ cluster }} tolerate the loss and the restart of a
       broker{% if racks > 1 %}, and the loss of one of {{ racks }} racks{% endif %}.
   one_broker: {status: ok, message: "Cluster {{ cluster }} has one broker; replication is not possible."}
-  idle: {status: ok, message: "None of the {{ topics }} topics of cluster {{ cluster }} has traffic."}
+  idle: {status: ok, message: "No topic of cluster {{ cluster }} has traffic ({{ topics | counted('topic') }})."}
   not_reported:
     status: unknown
     message: >-

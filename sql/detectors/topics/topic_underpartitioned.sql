@@ -87,7 +87,7 @@ verdicts:
       - *measured
     impact: "Consumer lag of this partition grows at each peak, and more threads or partitions do not help."
     actions:
-      - "Find the keys with most records in this partition."
+      - "Find the keys with the most records in this partition."
       - "Add a suffix to these keys so that they spread over partitions; a key always stays in one partition."
       - *cheaper
     commands:

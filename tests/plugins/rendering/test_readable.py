@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import pytest
-from streamwarden.rendering.readable import clean, labels, readable, readable_metrics, since_text
+from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.rendering.labels import LABELS
+from streamwarden.rendering.readable import _by_name, clean, labels, readable, readable_metrics, since_text
 
 
 @pytest.mark.parametrize(
@@ -13,12 +16,12 @@ from streamwarden.rendering.readable import clean, labels, readable, readable_me
     [
         ("heap_max_bytes", 4 * 1024**3, "Heap max", "4.0 GiB"),
         ("heap_max_bytes", 0, "Heap max", "0 B"),
-        ("read_bytes_per_second", 1536.0, "Read", "1.5 KiB/s"),
+        ("read_bytes_per_second", 1536.0, "Disk reads", "1.5 KiB/s"),
         ("replication_bytes_in_per_second", 2048, "Replication bytes in", "2.0 KiB/s"),
         ("lag_seconds_max", 5400, "Lag max", "1 h 30 min"),
         ("lag_seconds", 0.25, "Lag", "250 ms"),
         ("iops_p95", 280.4, "IOPS p95", "280 IOPS"),
-        ("bytes_per_second_now", 3 * 1024**2, "Bytes per second now", "3.0 MiB/s"),
+        ("bytes_per_second_now", 3 * 1024**2, "Traffic now", "3.0 MiB/s"),
         ("iops_now", 280.4, "IOPS now", "280 IOPS"),
         ("baseline_iops", 100, "Baseline", "100 IOPS"),
         ("burst_balance_last_percent", 1.34, "Burst balance last", "1.34 %"),
@@ -65,16 +68,24 @@ def test_a_name_cannot_forge_a_line_or_contain_control_characters() -> None:
         ("07:00", "05:40", "08:00", "since 2026-01-05 05:40 UTC (2 h 20 min)"),
         ("07:00", "07:41", None, "since 2026-01-05 07:41 UTC"),
         ("07:00", "08:00", "08:00", "since 2026-01-05 08:00 UTC"),
-        # Otherwise a range: it may have begun in the hour before, which did not fire.
-        ("07:00", None, "07:44", "since between 2026-01-05 06:00 and 07:44 UTC"),
-        ("07:00", None, "11:00", "since between 2026-01-05 06:00 and 08:00 UTC"),
-        ("07:00", None, None, "since between 2026-01-05 06:00 and 08:00 UTC"),
-        ("00:00", None, None, "since between 2026-01-04 23:00 and 2026-01-05 01:00 UTC"),
+        # Otherwise within an hour: it may have begun in the hour before, which did not fire.
+        ("07:00", None, "11:00", "since 2026-01-05 07:00 UTC (± 1 h)"),
+        ("07:00", None, None, "since 2026-01-05 07:00 UTC (± 1 h)"),
     ],
 )
-def test_since_is_exact_or_a_range(first: str, exact: str | None, until: str | None, expected: str) -> None:
+def test_since_is_exact_or_within_an_hour(first: str, exact: str | None, until: str | None, expected: str) -> None:
     def at(time: str | None) -> datetime | None:
         return datetime.fromisoformat(f"2026-01-05T{time}+00:00") if time else None
 
     moment = at(first)
     assert moment is not None and since_text(moment, at(exact), at(until)) == expected
+
+
+def test_a_label_differs_from_the_words_of_its_column() -> None:
+    assert not [column for column, label in LABELS.items() if _by_name(column, None)[0] == label]
+    assert readable("left_seconds", 3600) == ("Time until deletion", "1 h")
+
+
+def test_a_labeled_column_is_a_metric_of_a_detector() -> None:
+    named = "\n".join(file.read_text() for file in (PROJECT_ROOT / "sql" / "detectors").rglob("*.sql"))
+    assert not [column for column in LABELS if not re.search(rf"\b{column}\b", named)]

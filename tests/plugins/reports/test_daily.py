@@ -79,7 +79,7 @@ def test_the_report_lists_open_new_closed_and_not_evaluated(scenario: DeliverySc
     assert report.subject == "Streamwarden 2026-01-05: 1 open (1 critical), 2 new, 1 closed"
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", report.html.partition("</style>")[2]))
     for expected in (
-        "3 of 13 past hours were evaluated", "since between 2026-01-05 09:00 and 11:00 UTC", "Make &lt;script&gt;",
+        "3 of 13 past hours were evaluated", "since 2026-01-05 10:00 UTC (± 1 h)", "Make &lt;script&gt;",
         "Burst balance 1.5 %", "Size 10 GiB", "ebs_volume_starving title: b", "resolved",
         "1 resource ", "c, for example", "because", "10 past hours of this day were not evaluated",
     ):  # fmt: skip

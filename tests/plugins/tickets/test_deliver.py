@@ -194,8 +194,7 @@ def test_the_console_prints_names_literally(capsys: pytest.CaptureFixture[str], 
 @pytest.mark.parametrize(
     ("minutes", "metrics", "said"),
     [
-        (20, {}, "between 2026-01-05 09:00 and 10:20 UTC."),
-        (75, {}, "between 2026-01-05 09:00 and 11:00 UTC."),
+        (20, {}, "2026-01-05 10:00 UTC (± 1 h)."),
         (20, {"throttled_since": "2026-01-05T10:11:00+00:00"}, "2026-01-05 10:11 UTC (9 min)."),
         (75, {"throttled_since": "2026-01-05T08:30:00+00:00"}, "2026-01-05 08:30 UTC (2 h 30 min)."),
     ],

@@ -1,4 +1,4 @@
-"""A notification as sections without markup: symptom, impact, actions, key metrics, incident.
+"""A notification as sections without markup: symptom, impact, actions, commands, key metrics, incident.
 
 Every external value passes `clean`, so that no name can add a line or a terminal code. Each markup escapes its own
 special characters.
@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from streamwarden.detectors.finding import Finding
 from streamwarden.detectors.resources import owner_entry
+from streamwarden.rendering.commands import changing, reading
 from streamwarden.rendering.readable import clean, hour_span, readable_metrics, since_text
 from streamwarden.tickets.sinks.contract import Notification
 
@@ -69,8 +70,10 @@ def _finding(notification: Notification, finding: Finding) -> Iterator[Section]:
             "Recommended actions",
             items=tuple(clean(action) for action in finding.actions),
             are_ordered=True,
-            commands=tuple(clean(line) for line in finding.commands),
+            commands=tuple(clean(line) for line in reading(finding.commands)),
         )
+    if changes := changing(finding.commands):
+        yield Section("Commands that change the system", commands=tuple(clean(line) for line in changes))
     if metrics := readable_metrics(finding.key_metric_values):
         pairs = tuple((clean(label), clean(text)) for label, text in metrics)
         yield Section(f"Key metrics, {hour_span(notification.hour)}", metrics=pairs)

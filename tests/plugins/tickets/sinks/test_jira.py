@@ -158,8 +158,8 @@ def test_many_comments_are_read_to_the_end(team: Team) -> None:
 def test_adf_holds_tables_code_and_links() -> None:
     kinds = [node["type"] for node in adf(notification("Note.\n\n- one\n- two", finding()), "m")["content"]]
     assert kinds == [
-        "paragraph", "bulletList", "paragraph", "heading", "orderedList", "codeBlock", "heading", "table", "heading",
-        "bulletList", "bulletList", "paragraph",
+        "paragraph", "bulletList", "paragraph", "heading", "orderedList", "heading", "codeBlock", "heading", "table",
+        "heading", "bulletList", "bulletList", "paragraph",
     ]  # fmt: skip
 
 
