@@ -11,6 +11,8 @@ select
   e.owner,
   e.application,
   e.is_not_applicable,
+  r.params,
+  e.metrics,
   e.hour = newest.hour as is_newest,
   coalesce(f.since_hour, e.hour) as since_hour,
   t.ticket_id,
@@ -26,6 +28,7 @@ left join detect.detector as d on e.detector = d.detector
 left join lateral (
   select max(j.hour) as hour from detect.detector_run as j where j.detector = e.detector and j.status = 'evaluated'
 ) as newest on true
+left join detect.detector_run as r on e.detector = r.detector and e.hour = r.hour
 left join detect.open_finding as f on e.fingerprint = f.fingerprint
 left join tickets.ticket as t on e.fingerprint = t.fingerprint and t.state = 'open'
 left join tickets.ticket as place on t.summary_ticket_id = place.ticket_id and place.detector <> 'storm'

@@ -12,11 +12,13 @@ from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.base.paths import SQL
 from streamwarden.detectors import load_detectors
 from streamwarden.detectors.resources import KINDS
-from streamwarden.rendering.readable import moment, readable
+from streamwarden.rendering.readable import counted, moment, readable
 from streamwarden.store.queries import Row, ask
 
 SAME_START = timedelta(minutes=1)  # as public.is_same_start
 STARTS = ("restarted", "launched")
+EVENTS = {"rebalances": "rebalance"}
+"""States that count what happened in the hour, and the noun for one."""
 MAX_HOURS = 36 * 24
 
 
@@ -37,27 +39,31 @@ def changes_between(
     last = start_of_hour(finish)
     first = max(start_of_hour(start), last - MAX_HOURS * HOUR)
     hours = ask(connection, f"pages/hours/{known.resource_kind}", start=first - HOUR, finish=last, **columns)
-    found = changes_of(hours)
-    return [row | {"text": change_text(row), "at": _at(row)} for row in found]
+    return changes_of(hours)
 
 
 def changes_of(known: Sequence[Row]) -> list[Row]:
-    """Changes between successive known hours, oldest first: hour, what, was, and now (text)."""
+    """Changes between successive known hours, oldest first: hour, at, what, was, now, and text.
+
+    States in `EVENTS` are not compared: each hour with some is a change.
+    """
     last: dict[str, Any] = {}
     changes: list[Row] = []
     for row in known:
         for what, now in (row["state"] or {}).items():
             if now is None:
                 continue
-            was = last.get(what)
+            was = 0 if what in EVENTS else last.get(what)
             if was is not None and not _is_same(what, was, now):
                 changes.append({"hour": row["hour"], "what": what, "was": was, "now": now})
             last[what] = now
-    return changes
+    return [row | {"text": change_text(row), "at": _at(row)} for row in changes]
 
 
 def change_text(row: Row) -> str:
-    """A change for people: `Size: 100 GiB → 200 GiB`, `Restarted at 2026-01-05 09:58 UTC`."""
+    """A change for people: `Size: 100 GiB → 200 GiB`, `Restarted at 2026-01-05 09:58 UTC`, `3 rebalances`."""
+    if row["what"] in EVENTS:
+        return counted(row["now"], EVENTS[row["what"]])
     if row["what"] in STARTS:
         return f"{row['what'].capitalize()} at {moment(datetime.fromisoformat(row['now']))}"
     label, was = readable(row["what"], row["was"])

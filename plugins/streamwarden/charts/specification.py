@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,9 @@ from streamwarden.charts.header import LIMIT, Header, Panel, known, scaled, seri
 from streamwarden.charts.style import COLORS, DASHES, INK, LIMIT_COLOR, ON_BAR, ON_BLUE, PAPER, SHADE, Row, Spec, config
 from streamwarden.charts.table import table
 from streamwarden.rendering.readable import NOT_KNOWN, clean
+
+# All panels of a chart have the same zoom on purpose.
+warnings.filterwarnings("ignore", message="Automatically deduplicated selection parameter")
 
 WIDTH, HEIGHT, HEIGHT_BELOW, AXIS_PIXELS = 560, 240, 150, 46
 BAR_STEP, BAR_PIXELS = 52, 26
@@ -78,8 +82,8 @@ def _lines(header: Header, rows: Sequence[Row], hour: datetime, changes: Sequenc
         series = _series(of_panel)
         scale, unit = scaled(panel.unit, max(map(abs, known(of_panel)), default=0))
         y = _value_axis(of_panel, scale, unit)
-        layers = [_shade(hour, x)] if header.shades_hour else []
-        layers += [*_curves(series, scale, x, y, number), *_limits(series, scale, x, y), *_marks(inside, x)]
+        layers = [shade(hour, x)] if header.shades_hour else []
+        layers += [*_curves(series, scale, x, y, number), *limit_layers(series, scale, x, y), *change_layers(inside, x)]
         layers += _values(series, scale, x, number) if is_interactive else []
         height = HEIGHT_BELOW if panels else HEIGHT
         title = wrapped(panel.title).split("\n")
@@ -148,7 +152,7 @@ def _curves(series: dict[str, list[tuple[datetime, float]]], scale: float, x: al
         key, points = f"s{number}", series[name]
         is_known = any(math.isfinite(value) for _, value in points)
         shown[key] = shortened(name) + ("" if is_known else f" ({NOT_KNOWN})")
-        own = [{"t": _milliseconds(at), "k": key, "v": _rounded(value / scale)} for at, value in points]
+        own = [{"t": milliseconds(at), "k": key, "v": rounded(value / scale)} for at, value in points]
         rows += own
         missing = [True, *(point["v"] is None for point in own), True]
         alone += [own[n] for n in range(len(own)) if missing[n] and not missing[n + 1] and missing[n + 2]]
@@ -180,7 +184,7 @@ def _values(series: dict[str, list[tuple[datetime, float]]], scale: float, x: al
             row = by_time.setdefault(at, dict.fromkeys((f"s{n}" for n in range(len(names))), "–"))
             if math.isfinite(value):
                 row[f"s{number}"] = f"{value / scale:,.4g}"
-    rows = [{"t": _milliseconds(at), "at": f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"} | by_time[at] for at in by_time]
+    rows = [{"t": milliseconds(at), "at": f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"} | by_time[at] for at in by_time]
     if not rows:
         return []
     tooltip = [alt.Tooltip("at:N", title="UTC")]
@@ -193,18 +197,18 @@ def _values(series: dict[str, list[tuple[datetime, float]]], scale: float, x: al
     return [rule]
 
 
-def _limits(series: dict[str, list[tuple[datetime, float]]], scale: float, x: alt.X, y: alt.Y) -> list[Any]:
+def limit_layers(series: dict[str, list[tuple[datetime, float]]], scale: float, x: alt.X, y: alt.Y) -> list[Any]:
     """Dashed lines, labeled at their last value."""
     layers: list[Any] = []
     for name, points in series.items():
         values = [value for _, value in points if math.isfinite(value)]
         if not name.startswith(LIMIT) or not values:
             continue
-        rows = [{"t": _milliseconds(at), "v": _rounded(value / scale)} for at, value in points]
+        rows = [{"t": milliseconds(at), "v": rounded(value / scale)} for at, value in points]
         line = alt.Chart(alt.Data(values=rows)).mark_line(
             color=LIMIT_COLOR, strokeDash=[6, 4], strokeWidth=1.5, clip=True
         )
-        label = alt.Chart(alt.Data(values=[{"v": _rounded(values[-1] / scale)}])).encode(x=alt.XValue("width"), y=y)
+        label = alt.Chart(alt.Data(values=[{"v": rounded(values[-1] / scale)}])).encode(x=alt.XValue("width"), y=y)
         style: Spec = {
             "text": shortened(series_label(name)),
             "align": "right",
@@ -217,27 +221,31 @@ def _limits(series: dict[str, list[tuple[datetime, float]]], scale: float, x: al
     return layers
 
 
-def _shade(hour: datetime, x: alt.X) -> Any:
-    rows = [{"t": _milliseconds(hour), "end": _milliseconds(hour + HOUR)}]
+def shade(hour: datetime, x: alt.X) -> Any:
+    """The shade of the evaluated hour."""
+    rows = [{"t": milliseconds(hour), "end": milliseconds(hour + HOUR)}]
     return alt.Chart(alt.Data(values=rows)).mark_rect(color=SHADE, opacity=0.09, clip=True).encode(x=x, x2="end:T")
 
 
-def _marks(changes: Sequence[Change], x: alt.X) -> list[Any]:
+def change_layers(changes: Sequence[Change], x: alt.X, *, height: float = 10, has_triangles: bool = True) -> list[Any]:
+    """A dotted line for each change, with a triangle at its upper end, in the middle of `height` pixels."""
     if not changes:
         return []
-    rows = [{"t": _milliseconds(one.at), "change": clean(one.text)} for one in changes]
+    rows = [{"t": milliseconds(one.at), "change": clean(one.text)} for one in changes]
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, tooltip=alt.Tooltip("change:N", title="Change"))
-    return [
-        base.mark_rule(color=INK, strokeWidth=1, strokeDash=[2, 2], opacity=0.6, clip=True),
-        base.mark_point(shape="triangle-down", filled=True, color=INK, size=70, opacity=1).encode(y=alt.YValue(5)),
-    ]
+    lines = base.mark_rule(color=INK, strokeWidth=1, strokeDash=[2, 2], opacity=0.6, clip=True)
+    if not has_triangles:
+        return [lines]
+    triangle = base.mark_point(shape="triangle-down", filled=True, color=INK, size=70, opacity=1)
+    return [lines, triangle.encode(y=alt.YValue(height / 2))]
 
 
-def _milliseconds(at: datetime) -> int:
+def milliseconds(at: datetime) -> int:
+    """Milliseconds since 1970, as Vega reads times."""
     return round(at.timestamp() * 1000)
 
 
-def _rounded(value: float) -> float | None:
+def rounded(value: float) -> float | None:
     """Five significant digits: more are not visible, and cost bytes."""
     return float(f"{value:.5g}") if math.isfinite(value) else None
 
@@ -282,7 +290,7 @@ def _bars(
             left[label] += values[label]
             wide = values[label] / highest >= LEAST_SHARE
             rows.append(
-                {"l": label, "k": key, "start": _rounded(start), "end": _rounded(end), "mid": (start + end) / 2,
+                {"l": label, "k": key, "start": rounded(start), "end": rounded(end), "mid": (start + end) / 2,
                  "text": _short(values[label] / scale) if wide else "",
                  "label": clean(label), "part": clean(name), "value": f"{values[label] / scale:,.4g} {unit}"}
             )  # fmt: skip
@@ -316,7 +324,7 @@ def _bar_limits(
     layers: list[Any] = []
     for name, values in limits.items():
         labels = [label for label in names if label in values]
-        rows = [{"l": label, "start": _rounded(values[label] / scale)} for label in labels]
+        rows = [{"l": label, "start": rounded(values[label] / scale)} for label in labels]
         ticks = alt.Chart(alt.Data(values=rows)).mark_tick(color=LIMIT_COLOR, thickness=2.4, size=BAR_PIXELS + 16)
         at_right = values[labels[0]] > highest / 2
         label = alt.Chart(alt.Data(values=rows[:1])).mark_text(

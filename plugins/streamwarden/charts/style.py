@@ -12,6 +12,8 @@ Spec = dict[str, Any]
 COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#000000")
 DASHES = ([1, 0], [8, 3], [8, 3, 2, 3], [2, 2], [5, 2, 2, 2, 2, 2])
 LIMIT_COLOR, INK, GRID, PAPER, HEAD, SHADE = "#b00020", "#1f2328", "#d8dee4", "#ffffff", "#f6f8fa", "#0072b2"
+UNKNOWN = "#8c959f"
+"""Of what was not evaluated."""
 ON_BLUE, ON_BAR = "#fefefe", "#101418"
 """Text on bars of the first color, and on all others."""
 DARK = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -54,7 +55,7 @@ def explain(
 
 
 @app.command()
-def causes(hour: HourOption = None) -> None:
+def causes(hour: HourOption = None, as_json: JsonOption = False) -> None:
     """Show possible root causes of the findings of an hour, by the present detectors; stores nothing."""
     from streamwarden.base.config import load_config
     from streamwarden.causes import rule, weigh
@@ -67,8 +68,11 @@ def causes(hour: HourOption = None) -> None:
         prints = list({one for cause in found for one in (cause.effect, cause.cause)})
         names = {row["fingerprint"]: row["name"] for row in ask(connection, "causes/names", fingerprints=prints)}
         stored = ask(connection, "causes/stored", hour=shared.hour(hour))
-    table = Table("effect", "cause", "strength", "evidence", "stored", box=None, pad_edge=False)
     before = {(row["effect"], row["cause"]): row["strength"] for row in stored}
+    if as_json:
+        shared.print_json(asdict(one) | {"stored_strength": before.get((one.effect, one.cause))} for one in found)
+        return
+    table = Table("effect", "cause", "strength", "evidence", "stored", box=None, pad_edge=False)
     for cause in found:
         strength = f"{cause.strength:.2f}"
         known = before.get((cause.effect, cause.cause))

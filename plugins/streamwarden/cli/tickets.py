@@ -120,7 +120,10 @@ def list_responses(fingerprint: FingerprintArgument, as_json: JsonOption = False
 
 
 @app.command("explain")
-def explain_ticket(fingerprint: FingerprintArgument) -> None:
+def explain_ticket(
+    fingerprint: FingerprintArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the possible causes as a JSON array.")] = False,
+) -> None:
     """Explain a ticket's root cause: its incident, the evidence with its strength, and what was ruled out."""
     import sqlalchemy as sa
 
@@ -130,13 +133,16 @@ def explain_ticket(fingerprint: FingerprintArgument) -> None:
 
     with shared.warehouse().connect() as connection:
         ticket = listing.find(connection, fingerprint)
+        weighed = ask(connection, "tickets/weighed", fingerprint=ticket["fingerprint"])
+        if as_json:
+            shared.print_json(weighed)
+            return
         tree = connection.execute(sa.text("select * from tickets.incident_of(:id)"), {"id": ticket["ticket_id"]})
         for one in tree.mappings():
             why = f": {clean(one['message'])} ({one['strength'] * 100:.0f} %)" if one["message"] else ""
             over = f", resolved since {one['resolved_hour']:%Y-%m-%d %H:%M}" if one["resolved_hour"] else ""
             line = f"{'  ' * one['depth']}{clean(one['title'])}, since {one['opened_hour']:%Y-%m-%d %H:%M}{over}{why}"
             out.print(f"[bold]{escape(line)}[/]" if one["depth"] == 0 else escape(line), soft_wrap=True)
-        weighed = ask(connection, "tickets/weighed", fingerprint=ticket["fingerprint"])
     table = Table("possible cause", "strength", "place", "time", "share", "peers", "amount", "evidence", box=None)
     for row in weighed:
         factors = (row[f"{name}_factor"] for name in ("place", "time", "share", "peers", "amount"))

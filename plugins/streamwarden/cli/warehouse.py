@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -64,8 +65,6 @@ def psql(context: typer.Context) -> None:
 @app.command()
 def size(as_json: JsonOption = False) -> None:
     """Print the size of each table, now and after its full retention."""
-    from dataclasses import asdict
-
     from rich.table import Table
 
     from streamwarden.store.size import table_sizes
@@ -134,15 +133,24 @@ def housekeeping(
     yes: Annotated[
         bool, typer.Option("--yes", help="Apply even where more than a quarter of a table is dropped.")
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the partitions as a JSON array; not with --do or --yes.")
+    ] = False,
 ) -> None:
     """Show partitions that are older than their retention, or drop them."""
     from streamwarden.store.housekeeping import expired, keep_house
 
+    if as_json and (do or yes):
+        raise typer.BadParameter("give either --json or --do.")
     config, warehouse = load_config(), shared.warehouse()
     if not (do or yes):
         with warehouse.connect() as connection:
-            for expiry in (found := expired(connection, config.warehouse, datetime.now(UTC))):
-                out.print(f"{expiry}: {'asks for --yes' if expiry.needs_a_yes else 'would go'}", soft_wrap=True)
+            found = expired(connection, config.warehouse, datetime.now(UTC))
+        if as_json:
+            shared.print_json(asdict(expiry) for expiry in found)
+            return
+        for expiry in found:
+            out.print(f"{expiry}: {'asks for --yes' if expiry.needs_a_yes else 'would go'}", soft_wrap=True)
         out.print("Nothing was changed; --do applies it." if found else "No partition is older than its retention.")
         return
     done, left = keep_house(warehouse, config.warehouse, yes=yes)

@@ -8,7 +8,7 @@ import typer
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
-from streamwarden.cli.shared import out
+from streamwarden.cli.shared import JsonOption, out
 from streamwarden.rendering.readable import counted, readable
 from streamwarden.store.queries import Row, ask
 
@@ -35,6 +35,7 @@ def topic(
     replicas: Annotated[int, typer.Option(min=1, help="Replicas of each partition.")] = 3,
     readers: Annotated[int, typer.Option(min=0, help="Number of consumer groups that read the whole topic.")] = 1,
     retention_hours: Annotated[float, typer.Option(min=0, help="Retention in hours.")] = 168,
+    as_json: JsonOption = False,
 ) -> None:
     """Check whether the brokers of a cluster have the capacity for one more topic."""
     from rich.table import Table
@@ -46,6 +47,9 @@ def topic(
         )  # fmt: skip
     if not brokers:
         raise StreamwardenError(f"--cluster {cluster}: has no brokers in the newest gathered hour.")
+    if as_json:
+        shared.print_json(brokers)
+        return
     table = Table("broker", box=None, pad_edge=False)
     for heading, _, _ in _COLUMNS:
         table.add_column(heading, justify="right")

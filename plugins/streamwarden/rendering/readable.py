@@ -57,6 +57,20 @@ def _by_name(column: str, value: Any) -> tuple[str, str]:
     )
 
 
+def unit_of(column: str) -> str:
+    """The unit in the name of a metric's column: `bytes_per_second`, `ms`; empty: it has none.
+
+    >>> unit_of("log_flush_p95_ms"), unit_of("minutes_throttled"), unit_of("members")
+    ('ms', 'minutes', '')
+    """
+    if leading := re.match(r"(minutes|hours)_", column):
+        return leading[1]
+    if re.fullmatch(r"(?:\w+_)?bytes_\w+_per_second", column):
+        return "bytes_per_second"
+    named = _UNIT_NAMES.fullmatch(column)
+    return named["unit"] if named else ""
+
+
 def readable_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Labels and formatted values of a finding's metrics, in their order; a list has one line for each entry."""
     named = labels(metrics)

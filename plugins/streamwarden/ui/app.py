@@ -186,6 +186,15 @@ def resource(request: Request, kind: str, rest: str, asked_range: Range = "24h")
     return _page(request, "resource.html", resources.resource(kind, rest, asked_range))
 
 
+@app.get("/timelines/{kind}/{rest:path}")
+def timeline(
+    kind: str, rest: str, form: charts.Form = "svg", theme: charts.Theme = "light", asked_range: Range = "24h"
+) -> Response:
+    """The timeline of a resource: its Vega-Lite specification, or its picture."""
+    content = resources.timeline(kind, rest, asked_range, form, theme)
+    return Response(content, media_type=charts.MEDIA_TYPES[form])
+
+
 @app.get("/coverage")
 def coverage(request: Request, hour: HourQuery = None) -> HTMLResponse:
     """Data coverage."""

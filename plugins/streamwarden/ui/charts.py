@@ -1,16 +1,19 @@
-"""Charts of findings for pages: a Vega-Lite specification for the script, an SVG without it, both light and dark."""
+"""Charts for pages: a Vega-Lite specification for the script, an SVG without it, both light and dark."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import open_warehouse, read_only
 from streamwarden.store.queries import Row, ask
 from streamwarden.ui.links import UnknownError
+
+if TYPE_CHECKING:
+    from streamwarden.charts.draw import Chart
 
 Theme = Literal["light", "dark"]
 Form = Literal["json", "svg"]
@@ -45,18 +48,27 @@ def finding_chart(fingerprint: str, hour: datetime | None, form: Form, theme: Th
         UnknownError: there is no such finding, or it has no chart.
     """
     from streamwarden.charts import draw  # imports altair
-    from streamwarden.charts.picture import picture
 
     config = load_config()
     with read_only(config, "20s") as connection:
         rows = ask(connection, "pages/finding", fingerprint=fingerprint, hour=hour)
     if not rows:
         raise UnknownError("There is no such finding in that hour.")
-    found, is_json = rows[0], form == "json"
+    found = rows[0]
     made = draw.chart_of(
-        open_warehouse(config), found["detector"], found["hour"], found["identity"], is_interactive=is_json
+        open_warehouse(config), found["detector"], found["hour"], found["identity"], is_interactive=form == "json"
     )
     if made is None:
         raise UnknownError("This finding has no chart.")
-    content = json.dumps(made.spec, separators=(",", ":")).encode() if is_json else picture(made.spec, "svg", made.alt)
-    return draw.in_the_dark(content) if theme == "dark" else content
+    return chart_content(made, form, theme)
+
+
+def chart_content(chart: Chart, form: Form, theme: Theme) -> bytes:
+    """A chart as SVG, or as the JSON of its specification."""
+    from streamwarden.charts.picture import in_the_dark, picture
+
+    is_json = form == "json"
+    content = (
+        json.dumps(chart.spec, separators=(",", ":")).encode() if is_json else picture(chart.spec, "svg", chart.alt)
+    )
+    return in_the_dark(content) if theme == "dark" else content

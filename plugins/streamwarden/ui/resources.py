@@ -5,22 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from streamwarden.base.config import Config
-from streamwarden.base.hours import HOUR
-from streamwarden.charts.changes import change_text, changes_of
+from streamwarden.base.hours import HOUR, start_of_hour
+from streamwarden.charts.changes import changes_of
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.finding import fingerprint_of
 from streamwarden.detectors.resources import Resource, resource_key
 from streamwarden.store.queries import Row
+from streamwarden.ui.charts import Form, Theme, chart_content
 from streamwarden.ui.links import KIND_LABELS, UnknownError, display_name, external_links, key_columns
 from streamwarden.ui.pages import CLOSE_LABELS, MAX_LINES, STALE_AFTER, STATUS_LABELS, _fetch, _warehouse
-from streamwarden.ui.timeline import RANGES, timeline
 
+if TYPE_CHECKING:
+    from streamwarden.charts.timeline import Timeline
+
+RANGES = {"24h": 24, "7d": 168, "35d": 840}
+"""Ranges of the timeline, in hours."""
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 MAX_NEIGHBORS = 8
+THRESHOLDS = {
+    "log_flush_slow": ("log_flush_p95_ms", "Limit of its strictest topic", "limit_ms"),
+    "consumer_group_lagging": ("lag_seconds_max", "Late", "late_seconds"),
+}
+"""Detector → metric of the timeline, name of its limit, and the metric or parameter of an evaluation with its value."""
 
 
 def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
@@ -33,21 +44,23 @@ def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
     Raises:
         UnknownError: there is no such kind, or no such resource.
     """
+    from streamwarden.charts.timeline import timeline_chart  # imports altair
+
     columns = key_columns(kind, rest)
     key = resource_key(kind, *columns.values())
     with _warehouse() as (connection, config):
-        detectors = {id: one for id, one in load_detectors().items() if one.resource_kind == kind}
-        fingerprints = [fingerprint_of(id, Resource(kind, columns, key)) for id in detectors]
+        detectors, fingerprints = _detectors_of(kind, columns)
         listed = _fetch(connection, "resource", kind=kind, key=key)
         found = _fetch(connection, "resource_findings", fingerprints=fingerprints)
         tickets = _fetch(connection, "resource_tickets", fingerprints=fingerprints, most=MAX_LINES)
         if not listed and not found and not tickets:
             raise UnknownError(f"There is no {KIND_LABELS[kind][0]} with the key {key[:200]}. Search for its name.")
-        newest = _fetch(connection, "newest_gathered")[0]["hour"] or datetime.now(UTC)
-        hours = RANGES[asked_range]
+        data = _timeline(connection, kind, columns, found, asked_range)
+        newest = data.newest
         neighbors = _neighbors(connection, key)
         not_evaluated = _not_evaluated(connection, config, detectors, found)
-        titles = {id: one.title for id, one in detectors.items()}
+        measured = next((row for row in reversed(data.known) if _metrics(row)), None)
+        chart = timeline_chart(data)
         return {
             "place": "search",
             "kind": kind,
@@ -71,8 +84,66 @@ def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
             "ranges": RANGES,
             "close_labels": CLOSE_LABELS,
             "status_labels": STATUS_LABELS,
-            **_history(connection, kind, columns, fingerprints, titles, newest, hours),
+            "timeline_alt": chart.alt if chart else "",
+            "changes": data.changes[::-1][:MAX_LINES],
+            "metrics_hour": measured["hour"] if measured else None,
+            "metric_values": _metrics(measured) if measured else {},
+            "is_measured_now": measured is not None and measured["hour"] == newest,
         }
+
+
+def timeline(kind: str, rest: str, asked_range: str, form: Form, theme: Theme) -> bytes:
+    """The timeline of a resource, as SVG or as the JSON of its specification. Arguments are those of `resource`.
+
+    Raises:
+        UnknownError: there is no such kind, or there is nothing to draw.
+    """
+    from streamwarden.charts.timeline import timeline_chart  # imports altair
+
+    columns = key_columns(kind, rest)
+    with _warehouse() as (connection, _):
+        found = _fetch(connection, "resource_findings", fingerprints=_detectors_of(kind, columns)[1])
+        data = _timeline(connection, kind, columns, found, asked_range)
+    chart = timeline_chart(data, is_interactive=form == "json")
+    if chart is None:
+        raise UnknownError("This resource has no findings, changes, or metrics in this range.")
+    return chart_content(chart, form, theme)
+
+
+def _detectors_of(kind: str, columns: dict[str, str]) -> tuple[dict[str, Detector], list[str]]:
+    """The detectors of a kind by their ids, and the fingerprints of their findings on one resource."""
+    detectors = {id: one for id, one in load_detectors().items() if one.resource_kind == kind}
+    key = resource_key(kind, *columns.values())
+    return detectors, [fingerprint_of(id, Resource(kind, columns, key)) for id in detectors]
+
+
+def _timeline(
+    connection: sa.Connection, kind: str, columns: dict[str, str], found: Sequence[Row], asked_range: str
+) -> Timeline:
+    """Findings, changes, and metrics of a range up to the newest gathered hour."""
+    from streamwarden.charts.timeline import Timeline  # imports altair
+
+    newest = _fetch(connection, "newest_gathered")[0]["hour"] or start_of_hour(datetime.now(UTC))
+    hours = RANGES[asked_range]
+    start = newest - (hours - 1) * HOUR
+    detectors, fingerprints = _detectors_of(kind, columns)
+    periods = _fetch(connection, "resource_periods", fingerprints=fingerprints, start=start, finish=newest)
+    # The hour before shows what changed in the first one.
+    known = [_plain(row) for row in _fetch(connection, f"hours/{kind}", start=start - HOUR, finish=newest, **columns)]
+    changes = [row for row in changes_of(known) if row["hour"] >= start]
+    titles = {id: one.title for id, one in detectors.items()}
+    return Timeline(newest, hours, periods, titles, known[1:], changes, _thresholds(found))
+
+
+def _thresholds(found: Sequence[Row]) -> dict[str, tuple[str, float]]:
+    """Metric → name and value of the limit that a detector applied in its newest evaluation."""
+    thresholds = {}
+    for row in found:
+        metric, name, limit = THRESHOLDS.get(row["detector"], ("", "", ""))
+        value = (row["metrics"] or {}).get(limit, (row["params"] or {}).get(limit))
+        if isinstance(value, int | float):
+            thresholds[metric] = (name, float(value))
+    return thresholds
 
 
 def _identity_of(found: Sequence[Row]) -> Row:
@@ -115,25 +186,6 @@ def _brokers(neighbors: Row) -> list[list[str]]:
     """Kind, cluster, and id of the brokers that a volume or instance can affect."""
     keys = [row["key"] for group in neighbors[DOWNSTREAM] for row in group["rows"]]
     return [key.replace("/", ":").split(":") for key in keys if key.startswith("broker:")]
-
-
-def _history(
-    connection: sa.Connection, kind: str, columns: Mapping[str, str], fingerprints: list[str],
-    titles: Mapping[str, str], newest: datetime, hours: int,
-) -> Row:  # fmt: skip
-    """Timeline, changes, and the metrics of the newest hour that has any."""
-    start = newest - (hours - 1) * HOUR
-    periods = _fetch(connection, "resource_periods", fingerprints=fingerprints, start=start, finish=newest)
-    known = [_plain(row) for row in _fetch(connection, f"hours/{kind}", start=start - HOUR, finish=newest, **columns)]
-    changes = [row | {"text": change_text(row)} for row in changes_of(known)]
-    measured = next((row for row in reversed(known) if _metrics(row)), None)
-    return {
-        "timeline": timeline(newest, hours, periods, titles, known[1:], changes),
-        "changes": changes[::-1][:MAX_LINES],
-        "metrics_hour": measured["hour"] if measured else None,
-        "metric_values": _metrics(measured) if measured else {},
-        "is_measured_now": measured is not None and measured["hour"] == newest,
-    }
 
 
 def _metrics(row: Row) -> Row:

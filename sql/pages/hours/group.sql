@@ -1,4 +1,4 @@
--- A consumer group, hour by hour: metrics, and the hosts of its members that changes are found by.
+-- A consumer group, hour by hour: metrics, and the hosts of its members and rebalances that changes are found by.
 select
   h.hour,
   m.lag_records,
@@ -13,7 +13,7 @@ select
   m.commits,
   m.worst_topic,
   m.worst_partition,
-  jsonb_build_object('hosts', g.hosts) as state
+  jsonb_build_object('hosts', g.hosts, 'rebalances', m.rebalances) as state
 from generate_series(cast(:start as timestamptz), cast(:finish as timestamptz), interval '1 hour') as h (hour)
 left join lateral (
   select * from metrics.consumer_group_hourly as m

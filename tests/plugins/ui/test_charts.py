@@ -85,7 +85,7 @@ def test_without_javascript_and_without_the_specification_the_picture_is_shown(
         assert image.evaluate("image => image.decode().then(() => image.naturalWidth > 300)")
         assert "Throttle limit" in image.get_attribute("alt")
         source = page.locator("figure.chart noscript").text_content()
-        assert "chart.svg?theme=light" in source and "chart.svg?theme=dark" in source
+        assert "chart.svg?hour=&amp;theme=light" in source and "chart.svg?hour=&amp;theme=dark" in source
 
 
 def test_the_address_of_a_chart_is_checked(chromium: Any, airflow: Airflow, volume: str) -> None:

@@ -13,7 +13,6 @@ from streamwarden.causes import store_topology
 from streamwarden.charts.changes import change_text, changes_of
 from streamwarden.detectors.resources import KINDS, resource_key
 from streamwarden.ui.links import UnknownError, display_name, external_links, key_columns, resource_path
-from streamwarden.ui.timeline import timeline
 
 from tests.sql.rows import HOUR, insert_row
 
@@ -77,17 +76,12 @@ def test_changes_are_found_between_known_hours() -> None:
     ]
 
 
-def test_the_timeline_places_hours_on_one_axis() -> None:
-    period = {"fingerprint": "f", "detector": "d", "severity": "critical", "message": "Full.", "status": "firing"}
-    periods = [period | {"since": HOUR - timedelta(hours=5), "last_hour": HOUR}]
-    hours = [HOUR - timedelta(hours=n) for n in range(23, -1, -1)]
-    known = [{"hour": hour, "state": None, "lag_records": None if n == 12 else n} for n, hour in enumerate(hours)]
-    drawn = timeline(HOUR, 24, periods, {"d": "Disk full"}, known, [{"hour": HOUR, "text": "Size"}])
-    (lane,), (curve,) = drawn.lanes, drawn.curves
-    assert (lane.label, lane.bars[0].left, lane.bars[0].width) == ("Disk full", 75.0, 25.0)
-    assert lane.bars[0].text.endswith("(6 h): Full.")
-    assert (curve.highest, len(curve.lines)) == ("23 records", 2)  # the hour without a value interrupts the line
-    assert drawn.marks[0].left == 95.83
+def test_hours_with_rebalances_are_changes() -> None:
+    known = [{"hour": HOUR + timedelta(hours=n), "state": {"rebalances": count}} for n, count in enumerate((1, 0, 3))]
+    assert [(row["hour"] - HOUR, row["text"]) for row in changes_of(known)] == [
+        (timedelta(0), "1 rebalance"),
+        (timedelta(hours=2), "3 rebalances"),
+    ]
 
 
 def test_the_stored_topology_is_that_of_the_newest_hour(warehouse: sa.Engine) -> None:

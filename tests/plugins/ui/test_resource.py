@@ -34,16 +34,34 @@ def test_the_page_of_a_group(page: Any, findings: dict[str, str]) -> None:
     page.wait_for_url(f"**/findings/{findings['billing']}")
 
 
-def test_the_timeline_has_findings_and_metrics_on_one_axis(page: Any, findings: dict[str, str]) -> None:
+def test_the_timeline_has_findings_changes_and_metrics_on_one_axis(page: Any, findings: dict[str, str]) -> None:
     page.goto(GROUP)
-    bars = page.locator(".timeline rect title").all_text_contents()
-    assert any(bar.startswith("Consumer lag not recovering: healthy, ") and "(3 h)" in bar for bar in bars), bars
-    assert any(bar.startswith("Consumer lag not recovering: warning, ") and "1 h 7 min behind" in bar for bar in bars)
-    day = page.locator(".timeline rect").first.bounding_box()
+    canvas = page.locator(".chart-canvas svg")
+    for text in ("Findings", "Consumer lag not recovering", "Members", "shaded: evaluated hour"):
+        expect(canvas).to_contain_text(text)
+    orange = page.locator(".chart-canvas svg path[fill='#e69f00']")
+    orange.first.scroll_into_view_if_needed()
+    orange.first.hover(force=True)
+    expect(page.locator("#vg-tooltip-element.visible")).to_contain_text("1 h 7 min behind")
     page.get_by_role("link", name="35 days").click()
     page.wait_for_url("**?range=35d#timeline")
     assert page.locator("[aria-current=true]").inner_text() == "35 days"
-    assert page.locator(".timeline rect").first.bounding_box()["width"] < day["width"] / 10
+    expect(canvas).to_contain_text("Consumer lag not recovering")
+    for scope in ("24h", "7d", "35d"):
+        for form, kind in (("svg", "image/svg+xml"), ("json", "application/json")):
+            answer = page.request.get(f"/streamwarden/timelines/group/demo%2Fbilling?range={scope}&form={form}")
+            assert (answer.status, answer.headers["content-type"].split(";")[0]) == (200, kind)
+            assert len(answer.body()) < 200_000
+            assert "Consumer lag not recovering" in answer.text()
+
+
+def test_the_timeline_without_javascript_is_a_picture(page: Any, findings: dict[str, str]) -> None:
+    page.route("**/timelines/**form=json*", lambda route: route.abort())
+    page.goto(GROUP)
+    image = page.locator("img.plot:visible")
+    assert image.evaluate("image => image.decode().then(() => image.naturalWidth > 300)")
+    assert "Consumer lag not recovering: " in image.get_attribute("alt")
+    assert "form=svg&amp;theme=dark" in page.locator("figure.chart noscript").text_content()
 
 
 def test_dependencies_lead_from_a_group_to_its_topic_and_back(page: Any, findings: dict[str, str]) -> None:
@@ -74,6 +92,9 @@ def test_what_was_not_evaluated_has_a_reason(page: Any, findings: dict[str, str]
      ("/resources/topic/demo%2F..", 404, "There is no topic with the key topic:demo/.."),
      ("/resources/topic/demo%2Fa%00b", 400, "rest: The text has a NUL character, or characters that are"),
      ("/resources/group/demo%2Fbilling?range=1y", 400, "range: Input should be '24h', '7d' or '35d'."),
+     ("/timelines/topic/demo%2Fnone", 404, "This resource has no findings, changes, or metrics in this range."),
+     ("/timelines/shelf/a", 404, "There is no kind of resource 'shelf'"),
+     ("/timelines/group/demo%2Fbilling?form=png", 400, "form: Input should be 'json' or 'svg'."),
      ("/findings?q=a%00b", 400, "q: The text has a NUL character, or characters that are not valid Unicode."),
      ("/findings?after=%00", 400, "after: The text has a NUL character, or characters that are not valid Unicode."),
      ("/findings?after=x", 400, "after: String should match pattern"),

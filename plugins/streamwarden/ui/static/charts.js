@@ -11,9 +11,10 @@
     return longer.length * CHARACTER_PIXELS <= width ? [...done.slice(0, -1), longer] : [...done, word];
   }, [""]);
   const fit = (spec, width) => {
-    for (const panel of spec.vconcat ?? [spec]) panel.title = wrapped([panel.title].flat(), width - PANEL_PIXELS);
+    const margin = spec.usermeta?.margin ?? PANEL_PIXELS;
+    for (const panel of spec.vconcat ?? [spec]) panel.title = wrapped([panel.title].flat(), width - margin);
     spec.config.legend.columns = width < 480 ? 1 : 2;
-    if (spec.vconcat) spec.vconcat.forEach((panel) => { panel.width = width - PANEL_PIXELS; });
+    if (spec.vconcat) spec.vconcat.forEach((panel) => { panel.width = width - margin; });
     else Object.assign(spec, { width, autosize: { type: "fit-x", contains: "padding" } });
     return spec;
   };
@@ -22,7 +23,7 @@
     const wanted = `${theme()} ${figure.clientWidth}`;
     if (figure.dataset.drawn === wanted) return;
     figure.dataset.drawn = wanted;
-    const answer = await fetch(`${figure.dataset.spec}?theme=${theme()}${figure.dataset.query}`);
+    const answer = await fetch(`${figure.dataset.spec}&theme=${theme()}`);
     if (!answer.ok) throw new Error(String(answer.status));
     const spec = await answer.json();
     canvas.hidden = false;
