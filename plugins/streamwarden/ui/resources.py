@@ -36,7 +36,7 @@ def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
     columns = key_columns(kind, rest)
     key = resource_key(kind, *columns.values())
     with _warehouse() as (connection, config):
-        detectors = {id: one for id, one in load_detectors().items() if one.resource_kind == kind}
+        detectors = {id: one for id, one in load_detectors().items() if kind in one.kinds}
         fingerprints = [fingerprint_of(id, Resource(kind, columns, key)) for id in detectors]
         listed = _fetch(connection, "resource", kind=kind, key=key)
         found = _fetch(connection, "resource_findings", fingerprints=fingerprints)
