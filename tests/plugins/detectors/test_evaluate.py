@@ -92,7 +92,7 @@ def test_a_row_is_about_the_first_narrower_kind_with_all_its_columns(warehouse: 
     values = ", ".join(str(tuple(value or "" for value in row)) for row in known)
     given = ", ".join(f"nullif({column}, '') as {column}" for column in columns)
     sql = f"""select case when false then 'good' when false then 'dark' else 'bad' end as reason,
-        'c' as cluster, 1 as size_bytes, {given} from (values {values}) as row (group_id, client_id, topic)"""  # noqa: S608
+        'c' as cluster, 1 as size_bytes, {given} from (values {values}) as row (group_id, client_id, topic)"""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "a_test.sql").write_text(header + sql)
     one = load_detectors(tmp_path, check=False)["a_test"]
