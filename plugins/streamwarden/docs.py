@@ -91,6 +91,9 @@ def _detector_page(detector: Detector) -> str:
     plot = SQL / "charts" / f"{detector.id}.sql"
     query = re.sub(r"^\s*/\*.*?\*/\s*", "", detector.sql, count=1, flags=re.DOTALL)
     identity = ", ".join(f"`{column}`" for column in detector.identity)
+    narrower = (
+        f"; findings may name a part of it: {', '.join(detector.narrower_kinds)}" if detector.narrower_kinds else ""
+    )
     picture = FOLDER / "pictures" / f"{detector.id}.svg"
     return "".join(
         [
@@ -100,7 +103,7 @@ def _detector_page(detector: Detector) -> str:
             f" maintained by {detector.owner_role}.\n\n",
             f"![Example chart](../pictures/{picture.name})\n\n" if picture.exists() else "",
             f"{load_plot(plot)[0].why.strip()}\n\n" if plot.exists() and picture.exists() else "",
-            f"- Evaluates each {detector.resource_kind} ({identity}).\n",
+            f"- Evaluates each {detector.resource_kind} ({identity}){narrower}.\n",
             f"- Opens a ticket after {detector.open_after_hours} firing h,"
             f" closes it after {detector.clear_after_hours} healthy h with data.\n",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"

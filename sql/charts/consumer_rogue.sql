@@ -92,7 +92,8 @@ inner join (
 ) as furthest
   on group_lag.group_id = furthest.group_id
 union all
-select
+-- Findings about several readers of the cluster have the same page cache.
+select distinct
   e.hour + edge.passed as at,
   'limit page cache age' as series,
   cast(e.metrics ->> 'page_cache_holds_seconds' as double precision) as value,

@@ -4,6 +4,7 @@ create or replace function public.rogue_clients(
   of_cluster text, of_hour timestamptz, least_bytes_per_second double precision
 ) returns table (
   top_client text,
+  suspects bigint,                             -- clients that may be the one
   clients json                                 -- up to 10: client_id, user, rates, and groups that commit
 ) language sql stable rows 1 as $$
   select
@@ -12,6 +13,7 @@ create or replace function public.rogue_clients(
       where t.is_suspect
       and (t.suspects = 1 or t.is_large)
     ))[1] as top_client,
+    max(t.suspects) as suspects,
     json_agg(
       json_build_object(
         'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,

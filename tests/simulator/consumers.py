@@ -399,13 +399,35 @@ def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score
 
 
 def _scored(bench: Bench, fleet: Fleet, found: list[Finding]) -> Score:
-    verdicts = [Verdict.of(row.resource.columns["cluster"], row) for row in found]
+    verdicts = [Verdict.of(name, rows[0]) for name, rows in sorted(_by_cluster(found).items())]
     for cluster in fleet.clusters.values():
         fleet.truth.decoys[cluster.name] = "nothing near"
     result = score("rogue consumers", bench.detector(DETECTOR), verdicts, fleet.truth)
     result.false_alarms = [(v, _near(fleet.clusters[v.resource_name], v.hour)) for v, _ in result.false_alarms]
     _check_clients(result, fleet, verdicts)
+    _check_findings(result, fleet, found)
     return result
+
+
+def _by_cluster(found: list[Finding]) -> dict[str, list[Finding]]:
+    """Findings by cluster and hour: of several readers, the one with most bytes comes first."""
+    by_cluster: dict[str, list[Finding]] = {}
+    for finding in sorted(found, key=lambda one: -(one.metrics["unaccounted_bytes_per_second"] or 0)):
+        by_cluster.setdefault(finding.resource.columns["cluster"], []).append(finding)
+    return by_cluster
+
+
+def _check_findings(result: Score, fleet: Fleet, found: list[Finding]) -> None:
+    """A reader is one finding, whatever it reads."""
+    for name, rows in _by_cluster(found).items():
+        verdict, firing = Verdict.of(name, rows[0]), [row.resource.key for row in rows if row.status == "firing"]
+        for fault in fleet.truth.faults:
+            is_of = (
+                fault.resource_name == verdict.resource_name and fault.begins < verdict.hour + HOUR <= fault.ends + HOUR
+            )
+            if is_of and firing:
+                most = 2 if fault.kind == "two rogues" else 1
+                result.claim("one finding", fault, verdict, None if len(firing) <= most else ", ".join(firing))
 
 
 def _check_clients(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:

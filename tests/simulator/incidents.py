@@ -293,7 +293,7 @@ class World:
     def rogue(self, cluster: Cluster, incident: str) -> None:
         broker = self.calm(cluster)
         share = self.dice.uniform(70, 100)
-        resource = f"cluster:{cluster.name}"
+        resource = f"topic:{cluster.name}/{min(topic for topic, _ in cluster.leaders)}"
         known: Row = {"unaccounted_of_excess_percent": share}
         self.add("consumer_rogue", resource, "rogue", 0, incident, is_root=True, **known)
         cluster.reads[broker] = self.dice.uniform(0.7, 0.95)

@@ -188,10 +188,10 @@ def _well(world: World) -> Iterator[Finding]:
             yield _found("app_memory_heavy", f"application:{cluster.name}/{app}", None)
             yield _found("state_store_schema_drift", f"store:{cluster.name}/{app}-s-changelog", None)
         for topic in {topic for topic, _ in cluster.leaders}:
-            yield _found("transaction_hanging", f"topic:{cluster.name}/{topic}", None)
+            for detector in ("transaction_hanging", "consumer_rogue"):
+                yield _found(detector, f"topic:{cluster.name}/{topic}", None)
         for machine in cluster.machines:
             yield _found("ebs_volume_starving", f"volume:1/r/{machine}-v", None)
-        yield _found("consumer_rogue", f"cluster:{cluster.name}", None)
         for broker in cluster.brokers:
             yield _found("ebs_volume_starving", cluster.volume(broker), None)
             for detector in ("broker_slow", "log_flush_slow", "partitions_under_replicated"):

@@ -25,6 +25,9 @@ def problems(detector: Detector) -> Iterator[str]:
     if detector.resource_kind not in KINDS:
         yield f"resource_kind: {detector.resource_kind}: no kind of resource; there are: {', '.join(KINDS)}."
         return
+    if unknown := set(detector.narrower_kinds) - set(KINDS):
+        yield f"narrower_kinds: {min(unknown)}: no kind of resource; there are: {', '.join(KINDS)}."
+        return
     columns = select.columns(detector.sql)
     yield from _parameters(detector)
     yield from _verdicts(detector, columns)
@@ -108,7 +111,7 @@ def _verdict(key: str, verdict: Verdict, known: set[str]) -> Iterator[str]:
 
 
 def _columns(detector: Detector, columns: list[str]) -> Iterator[str]:
-    for column in ("reason", *detector.identity):
+    for column in ("reason", *detector.key_columns):
         if column not in columns:
             yield f"the select has no column {column}."
     if "*" in columns:

@@ -22,7 +22,7 @@ from streamwarden.detectors import select
 from streamwarden.detectors.finding import Finding, make_finding
 from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
 from streamwarden.detectors.price_age import with_age_of_prices
-from streamwarden.detectors.resources import Resource, resource_key
+from streamwarden.detectors.resources import KINDS, Resource, resource_key
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,8 @@ def _by_key(detector: Detector, rows: Sequence[Row]) -> dict[str, Row]:
     for row in rows:
         if missing := [column for column in detector.identity if row.get(column) is None]:
             raise StreamwardenError(f"{detector.file}: key column {missing[0]} is null in a row ({row['reason']}).")
-        key = resource_key(detector.resource_kind, *(str(row[column]) for column in detector.identity))
+        kind = detector.kind_of(row)
+        key = resource_key(kind, *(str(row[column]) for column in KINDS[kind]))
         if key in found:
             raise StreamwardenError(f"{detector.file}: two rows about {key}.")
         found[key] = row
@@ -200,17 +201,16 @@ def _resources(
     connection: sa.Connection, detector: Detector, hour: datetime, rows: Mapping[str, Row]
 ) -> dict[str, Resource]:
     """The resources of rows, by key, with name, owner, and application from the warehouse."""
-    known = connection.execute(
-        _RESOURCES, {"hour": hour, "kind": detector.resource_kind, "keys": list(rows)}
-    ).mappings()
+    known = connection.execute(_RESOURCES, {"hour": hour, "kinds": list(detector.kinds), "keys": list(rows)}).mappings()
     by_key = {row["key"]: row for row in known}
     resources = {}
     for key, row in rows.items():
-        columns = {column: str(row[column]) for column in detector.identity}
+        kind = detector.kind_of(row)
+        columns = {column: str(row[column]) for column in KINDS[kind]}
         own = by_key.get(key)
         name = own["name"] if own else "/".join(v for c, v in columns.items() if c not in ("account", "region"))
         resources[key] = Resource(
-            detector.resource_kind, columns, name, own["owner"] if own else None, own["application"] if own else None
+            kind, columns, name, own["owner"] if own else None, own["application"] if own else None
         )
     return resources
 
@@ -389,6 +389,7 @@ def _detector_row(detector: Detector, now: datetime) -> dict[str, Any]:
         "resource_kind": detector.resource_kind,
         "reads": detector.reads,
         "identity": detector.identity,
+        "narrower_kinds": detector.narrower_kinds,
         "params": {n: {"default": p.default, "unit": p.unit, "why": p.why} for n, p in detector.params.items()},
         "open_after_hours": detector.open_after_hours,
         "clear_after_hours": detector.clear_after_hours,
@@ -459,4 +460,4 @@ _RESOURCES = sa.text("""
     select key, name, owner, application
     from public.resources(:hour)
     join unnest(cast(:keys as text[])) as wanted (key) using (key)
-    where kind = :kind""")
+    where kind = any(cast(:kinds as text[]))""")

@@ -108,6 +108,8 @@ class Detector:
     """Mechanism (sql/mechanisms.yaml) → the reasons that start it."""
     caused_by: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Mechanism → the reasons that it may lead to."""
+    narrower_kinds: tuple[str, ...] = ()
+    """Kinds of resources that a row may be about instead, such as a topic of the cluster; see `kind_of`."""
     is_mutation_tested: bool = True
     """Whether `make check` runs mutation tests on a sample: at most 5 % of mutants may survive its cases."""
 
@@ -125,6 +127,24 @@ class Detector:
     def identity(self) -> tuple[str, ...]:
         """The columns that identify a resource."""
         return KINDS[self.resource_kind]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All kinds of resources that its rows may be about, the narrower ones first."""
+        return (*self.narrower_kinds, self.resource_kind)
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The key columns of all its kinds."""
+        columns = [column for kind in (self.resource_kind, *self.narrower_kinds) for column in KINDS[kind]]
+        return tuple(dict.fromkeys(columns))
+
+    def kind_of(self, row: Mapping[str, Any]) -> str:
+        """The kind of resource that a row is about: the first narrower kind with a value in each of its key columns."""
+        return next(
+            (kind for kind in self.narrower_kinds if all(row.get(column) is not None for column in KINDS[kind])),
+            self.resource_kind,
+        )
 
     @property
     def severity(self) -> Severity:
@@ -250,8 +270,8 @@ def _check_settings(detector: Detector, config: Config) -> None:
     for number, exception in enumerate(settings.exceptions if settings else ()):
         key = f"detectors.{detector.id}.except.{number}."
         detector.with_params(in_force, exception.params, f"{key}params.")
-        if unknown := set(exception.where) - {*detector.identity, "owner", "application"}:
-            known = ", ".join((*detector.identity, "owner", "application"))
+        if unknown := set(exception.where) - {*detector.key_columns, "owner", "application"}:
+            known = ", ".join((*detector.key_columns, "owner", "application"))
             raise StreamwardenError(f"{key}where.{min(unknown)}: {detector.id} identifies resources by: {known}.")
 
 

@@ -112,7 +112,7 @@ def timeline(kind: str, rest: str, asked_range: str, form: Form, theme: Theme) -
 
 def _detectors_of(kind: str, columns: dict[str, str]) -> tuple[dict[str, Detector], list[str]]:
     """The detectors of a kind by their ids, and the fingerprints of their findings on one resource."""
-    detectors = {id: one for id, one in load_detectors().items() if one.resource_kind == kind}
+    detectors = {id: one for id, one in load_detectors().items() if kind in one.kinds}
     key = resource_key(kind, *columns.values())
     return detectors, [fingerprint_of(id, Resource(kind, columns, key)) for id in detectors]
 

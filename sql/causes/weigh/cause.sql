@@ -10,6 +10,7 @@ recent_firing as (
     m.kinds,
     f.fingerprint,
     f.resource,
+    f.cluster,
     f.hour,
     f.affected,
     f.metrics,

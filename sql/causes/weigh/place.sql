@@ -18,11 +18,20 @@ walk as (
     mechanism,
     kinds,
     fingerprint,
-    array[resource] as path,
-    resource as reached,
-    array_position(kinds, split_part(resource, ':', 1)) as position,
+    array[start.resource] as path,
+    start.resource as reached,
+    array_position(kinds, split_part(start.resource, ':', 1)) as position,
     :hour as seen_hour
   from cause
+  -- A finding about a part of a cluster, such as a topic that is read, acts through the cluster where the path begins there.
+  cross join lateral (
+    select
+      case
+        when kinds[1] = 'cluster' and array_position(kinds, split_part(cause.resource, ':', 1)) is null
+          then public.resource_key('cluster', cause.cluster)
+        else cause.resource
+      end as resource
+  ) as start
   union all
   select
     w.mechanism,

@@ -1,6 +1,7 @@
 /*
 title: "Rogue consumer: untracked cold reads"
 resource_kind: cluster
+narrower_kinds: [group, client, topic]
 owner_role: platform
 maturity: stable
 reads:
@@ -56,6 +57,10 @@ params:
     default: 6
     unit: hours
     why: "state stores may still be restored for so long after a rebalance or a start"
+  reader_days:
+    default: 2
+    unit: days
+    why: "a reader that has stopped is evaluated for so long, so that its ticket closes"
 key_metrics:
   [read_bytes_per_second, baseline_bytes_per_second, minutes_above_baseline, unaccounted_bytes_per_second,
    unaccounted_of_excess_percent]
@@ -127,6 +132,9 @@ verdicts:
         {% if cluster_arn %}aws kafka update-monitoring --region {{ region }} --cluster-arn {{ cluster_arn }}
         --current-version {{ current_version }} --open-monitoring
         'Prometheus={JmxExporter={EnabledInBroker=true},NodeExporter={EnabledInBroker=true}}'{% endif %}
+  stopped:
+    status: ok
+    message: "Disk reads of cluster {{ cluster }} are still above the baseline, but for other readers."
   normal:
     status: ok
     message: "Disk reads of cluster {{ cluster }} are within the baseline, at most {{ highest_read_bytes_per_second }}."
@@ -200,6 +208,10 @@ description: |
 
   The bytes that a group reads follow from its commits. For a group that reads from disk, one step between commits is
   added, and one more for each offset reset to an earlier position. A group that lags and reads nothing explains nothing.
+
+  Each reader is a finding of its own: a group with members and no commit, otherwise the client, where one alone can be the
+  reader. Topics without a known reader that begin in the same hour are one finding, named after the topic with most
+  unaccounted bytes. A finding keeps its name while it is open.
 
   Where no topic's bytes are reported (Amazon MSK by CloudWatch alone), the brokers' bytes out stand for them: excess disk
   reads, bytes out beyond their median of usual_days by rogue_share of these reads, and no group that lags beyond the page
@@ -363,29 +375,12 @@ measured_rogue as (
 )
 
 select
-  case
-    when d.volumes_known is null then 'no_volumes'
-    when d.volumes_unknown = d.volumes_known and k.monitoring_level = 'DEFAULT' then 'monitoring_level_too_low'
-    when d.volumes_above = 0 and (d.volumes_unknown > 0 or b.brokers_unplaced > 0) then 'disk_reads_unknown'
-    when d.volumes_above = 0 then 'normal'
-    when (w.excess_bytes is null or w.unaccounted_bytes is null) and n.cluster is not null
-      then case
-        when not n.is_lag_known then 'offsets_unknown'
-        when n.longest_lag_seconds > n.cache_seconds then 'lagging_group_may_explain'
-        when n.excess_sent_bytes >= :rogue_share * (d.read - d.baseline) * d.minutes * 60 then 'rogue_by_bandwidth'
-        else 'broker_internal_reads'
-      end
-    when w.excess_bytes is null or w.unaccounted_bytes is null then 'bytes_out_unknown'
-    when w.offsets_unknown then 'offsets_unknown'
-    when w.excess_bytes = 0 then 'measured_too_late'
-    when w.rogue_bytes >= :rogue_share * w.excess_bytes then 'rogue'
-    when w.counted_from >= w.until then 'measured_too_late'
-    when b.brokers_silent > 0 then 'brokers_no_response'
-    when w.explained_bytes >= (1 - :rogue_share) * w.excess_bytes then 'explained'
-    else 'broker_internal_reads'
-  end as reason,
+  case when v.reason = 'rogue' and not r.is_reading then 'stopped' else v.reason end as reason,
   b.cluster,
-  w.affected,
+  r.group_id,
+  r.client_id,
+  r.topic,
+  case when v.reason = 'rogue' then r.affected else w.affected end as affected,
   w.since,
   w.minutes as minutes_above_baseline,
   w.read as read_bytes_per_second,
@@ -393,10 +388,11 @@ select
   w.baseline_hours as baseline_known_hours,
   d.highest as highest_read_bytes_per_second,
   w.excess_bytes / w.seconds as excess_read_bytes_per_second,
-  w.unaccounted_bytes / w.seconds as unaccounted_bytes_per_second,
+  case when v.reason = 'rogue' then r.unaccounted_bytes_per_second else w.unaccounted_bytes / w.seconds end
+    as unaccounted_bytes_per_second,
   100 * w.unaccounted_bytes / nullif(w.excess_bytes, 0) as unaccounted_of_excess_percent,
-  w.topics as unaccounted_topics,
-  f.top_client,
+  case when v.reason = 'rogue' then r.unaccounted_topics else w.topics end as unaccounted_topics,
+  r.suspect as top_client,
   f.clients as fetching_clients,
   100 * least(w.explained_bytes, w.excess_bytes) / nullif(w.excess_bytes, 0) as explained_percent,
   w.cold_group_bytes / w.seconds as cold_group_bytes_per_second,
@@ -430,5 +426,33 @@ left join public.sent_beyond_usual(
 ) as n using (cluster)
 left join inventory.msk_cluster_hourly as k on k.hour = :hour and b.cluster = k.cluster
 left join lateral public.rogue_clients(w.cluster, :hour, :rogue_share * w.rogue_bytes / w.seconds) as f on true
+cross join lateral (
+  select
+    case
+      when d.volumes_known is null then 'no_volumes'
+      when d.volumes_unknown = d.volumes_known and k.monitoring_level = 'DEFAULT' then 'monitoring_level_too_low'
+      when d.volumes_above = 0 and (d.volumes_unknown > 0 or b.brokers_unplaced > 0) then 'disk_reads_unknown'
+      when d.volumes_above = 0 then 'normal'
+      when (w.excess_bytes is null or w.unaccounted_bytes is null) and n.cluster is not null
+        then case
+          when not n.is_lag_known then 'offsets_unknown'
+          when n.longest_lag_seconds > n.cache_seconds then 'lagging_group_may_explain'
+          when n.excess_sent_bytes >= :rogue_share * (d.read - d.baseline) * d.minutes * 60 then 'rogue_by_bandwidth'
+          else 'broker_internal_reads'
+        end
+      when w.excess_bytes is null or w.unaccounted_bytes is null then 'bytes_out_unknown'
+      when w.offsets_unknown then 'offsets_unknown'
+      when w.excess_bytes = 0 then 'measured_too_late'
+      when w.rogue_bytes >= :rogue_share * w.excess_bytes then 'rogue'
+      when w.counted_from >= w.until then 'measured_too_late'
+      when b.brokers_silent > 0 then 'brokers_no_response'
+      when w.explained_bytes >= (1 - :rogue_share) * w.excess_bytes then 'explained'
+      else 'broker_internal_reads'
+    end as reason
+) as v
+-- Verdicts on a cluster hold for readers that have stopped as well: their tickets close, or stay open while it is unknown.
+cross join lateral public.rogue_readers(
+  b.cluster, :hour, case when v.reason = 'rogue' then w.topics end, f.top_client, f.suspects, :reader_days
+) as r
 where b.hour = :hour
-order by b.cluster
+order by b.cluster, r.group_id, r.client_id, r.topic

@@ -84,6 +84,30 @@ def test_a_stored_finding_is_readable_in_the_view_findings_now(warehouse: sa.Eng
     assert (row.actions, row.commands) == (["Fix it."], ["fix 'a <b>' 7168"])
 
 
+def test_a_row_is_about_the_first_narrower_kind_with_all_its_columns(warehouse: sa.Engine, tmp_path: Path) -> None:
+    loaded(warehouse)
+    header = HEADER.replace("resource_kind: group", "resource_kind: cluster\nnarrower_kinds: [group, client, topic]")
+    columns = ("group_id", "client_id", "topic")
+    known = [(None, None, None), (None, None, "t"), (None, "x", "t"), ("g", "x", "t"), ("t", None, None)]
+    values = ", ".join(str(tuple(value or "" for value in row)) for row in known)
+    given = ", ".join(f"nullif({column}, '') as {column}" for column in columns)
+    sql = f"""select case when false then 'good' when false then 'dark' else 'bad' end as reason,
+        'c' as cluster, 1 as size_bytes, {given} from (values {values}) as row (group_id, client_id, topic)"""
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a_test.sql").write_text(header + sql)
+    one = load_detectors(tmp_path, check=False)["a_test"]
+    exception = {"where": {"topic": "t"}, "off": True, "why": "a test", "until": "2999-01-01"}
+    config = Config.model_validate({"detectors": {"a_test": {"except": [exception]}}})
+    assert evaluate(warehouse, one, HOUR, config).status == "evaluated"
+    with warehouse.connect() as connection:
+        rows = connection.exec_driver_sql("select resource, identity, status from detect.evaluation").all()
+    assert {row.resource: row.status for row in rows} == {
+        "cluster:c": "firing", "topic:c/t": "ok", "client:c/x": "firing", "group:c/g": "firing",
+        "group:c/t": "firing",
+    }  # fmt: skip
+    assert {"cluster": "c", "client_id": "x"} in [row.identity for row in rows]
+
+
 @pytest.mark.parametrize(
     ("servers", "listed", "shown"),
     [

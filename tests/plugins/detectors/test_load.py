@@ -85,6 +85,16 @@ def test_header_loads(tmp_path: Path) -> None:
         ("title: Something is wrong", "id: mine\ntitle: x", "id: comes from the file's path"),
         ("resource_kind: volume", "resource_kind: gadget", "resource_kind: gadget: no kind of resource"),
         (
+            "resource_kind: volume",
+            "resource_kind: volume\nnarrower_kinds: [gadget]",
+            "narrower_kinds: gadget: no kind of resource",
+        ),
+        (
+            "resource_kind: volume",
+            "resource_kind: volume\nnarrower_kinds: [instance]",
+            "the select has no column instance_id",
+        ),
+        (
             "  fine: {status: ok",
             "  good: {status: ok",
             "verdicts.fine: the SQL selects this reason, but the header does not define it",

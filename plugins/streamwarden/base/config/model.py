@@ -481,8 +481,11 @@ class DetectorException(Section):
         return self.until is None or hour.astimezone(UTC).date() <= self.until
 
     def matches(self, values: Mapping[str, str]) -> bool:
-        """Whether the exception applies to a resource with these key columns, owner, and application."""
-        return all(is_meant(wanted, values[column]) for column, wanted in self.where.items())
+        """Whether the exception applies to a resource with these key columns, owner, and application.
+
+        A resource without one of the columns is not meant, such as a client where the exception names a topic.
+        """
+        return all(column in values and is_meant(wanted, values[column]) for column, wanted in self.where.items())
 
 
 class DetectorSettings(Section):
