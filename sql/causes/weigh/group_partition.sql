@@ -1,6 +1,6 @@
 -- Partitions of the consumer groups in the affected clusters: the leader, the member's instance, on Kubernetes also the
--- process of its pod, as nodes and pods have addresses of their own, whether it is late, whether
--- records before the last stable offset wait there, and the records of the hour that the group has to read there.
+-- process of its pod (pods have addresses of their own), whether it is late, whether records before the last stable offset
+-- wait there, and the records of the hour that the group has to read there.
 with late as (
   select distinct
     e.cluster,
