@@ -8,7 +8,7 @@ create or replace function public.broker_outages(of_hour timestamptz, quiet_rati
   known_until timestamptz                      -- end of the silence, or of what is known of it
 ) language sql stable as $$
   with started as materialized (
-    select b.cluster, b.broker_id, b.instance_id, b.process_started_at as started_at, l.observed_at as listed_at
+    select b.cluster, b.broker_id, b.endpoint, b.instance_id, b.process_started_at as started_at, l.observed_at as listed_at
     from metrics.broker_hourly as b
     inner join inventory.broker_hourly as l
       on l.hour = of_hour - interval '1 hour' and b.cluster = l.cluster and b.broker_id = l.broker_id and l.is_listed
@@ -18,7 +18,7 @@ create or replace function public.broker_outages(of_hour timestamptz, quiet_rati
   traffic as (
     select s.cluster, s.broker_id, 'volumes' as basis, p.at, p.period_seconds, sum(p.write_bytes) as bytes
     from started as s
-    inner join inventory.volume_hourly as v on v.hour = of_hour and s.instance_id = v.instance_id
+    inner join inventory.used_volumes(of_hour) as v on s.cluster = v.cluster and s.endpoint = v.endpoint
     inner join metrics.volume_sample as p
       on v.account = p.account and v.region = p.region and v.volume_id = p.volume_id
     where p.at >= of_hour - interval '1 hour' and p.at < of_hour + interval '1 hour'

@@ -3,8 +3,11 @@ create or replace function inventory.broker_storage_price(as_of timestamptz) ret
   cluster text, usd_per_gib double precision
 ) language sql stable rows 10 as $$
   select b.cluster, sum(v.size_gib * price.usd) / sum(v.size_gib)
-  from (select distinct cluster, instance_id from metrics.broker_hourly where hour = as_of) as b
-  inner join inventory.volume_hourly as v on v.hour = as_of and b.instance_id = v.instance_id
+  from (
+    select distinct cluster, account, region, volume_id from inventory.used_volumes(as_of) where is_broker
+  ) as b
+  inner join inventory.volume_hourly as v
+    on v.hour = as_of and b.account = v.account and b.region = v.region and b.volume_id = v.volume_id
   cross join lateral (select inventory.ebs_usd_per_month(v.region, v.volume_type, 1, 0, 0) as usd) as price
   where price.usd is not null
   group by b.cluster

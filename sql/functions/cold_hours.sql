@@ -25,11 +25,11 @@ create or replace function public.broker_reads_hourly(as_of timestamptz, days in
   ),
 
   disk as (
-    select m.hour, v.instance_id, sum(m.read_bytes) as read_bytes, bool_or(m.read_bytes is null) as is_unknown
-    from inventory.volume_hourly as v
+    select m.hour, u.cluster, u.endpoint, sum(m.read_bytes) as read_bytes, bool_or(m.read_bytes is null) as is_unknown
+    from inventory.used_volumes(as_of) as u
     inner join metrics.volume_hourly as m using (account, region, volume_id)
-    where v.hour = as_of and m.hour > as_of - make_interval(days => days) and m.hour <= as_of
-    group by m.hour, v.instance_id
+    where u.is_broker and m.hour > as_of - make_interval(days => days) and m.hour <= as_of
+    group by m.hour, u.cluster, u.endpoint
   ),
 
   node as (
@@ -52,7 +52,7 @@ create or replace function public.broker_reads_hourly(as_of timestamptz, days in
       or coalesce(b.reassigning_partitions > 0, false) or b.samples is null
     )
   from broker as b
-  left join disk as d using (hour, instance_id)
+  left join disk as d using (hour, cluster, endpoint)
   left join node as n using (hour, instance_id)
   cross join lateral (
     select case when d.is_unknown is false then d.read_bytes else n.read_bytes end as bytes

@@ -58,9 +58,10 @@ left join lateral (
   select
     m.baseline_bytes_per_second as limit_bytes_per_second,
     m.bytes_per_second_p95 as used_bytes_per_second
-  from inventory.volume_hourly as a
-  inner join metrics.volume_hourly as m using (hour, account, region, volume_id)
-  where a.hour = b.hour and a.instance_id = b.instance_id
+  from inventory.used_volumes(b.hour) as a
+  inner join metrics.volume_hourly as m
+    on b.hour = m.hour and a.account = m.account and a.region = m.region and a.volume_id = m.volume_id
+  where a.cluster = b.cluster and a.endpoint = b.endpoint
   order by m.bytes_per_second_p95 desc nulls first, a.volume_id asc
   limit 1
 ) as v on true

@@ -23,7 +23,7 @@ from streamwarden.detectors import evaluate, load_detectors
 from streamwarden.detectors.backtest import backtest
 from streamwarden.store.migrate import migrate
 from streamwarden.ui import detectors as detector_pages
-from streamwarden.ui import pages
+from streamwarden.ui import overview, pages
 from streamwarden.ui.render import render
 
 from tests.bench.large import HOUR, Large, fill
@@ -146,7 +146,7 @@ def page_seconds() -> dict[str, tuple[float, int]]:
     # A finding of a detector with a plot.
     found = pages.findings(None, detector="ebs_volume_starving")["findings"][0]
     shown: dict[str, tuple[str, Callable[[], pages.Row]]] = {
-        "overview": ("overview.html", pages.overview),
+        "overview": ("overview.html", overview.overview),
         "findings": ("findings.html", lambda: pages.findings(None)),
         "finding": ("finding.html", lambda: pages.finding(found["fingerprint"], None)),
         "coverage": ("coverage.html", lambda: pages.coverage(None)),

@@ -1,5 +1,6 @@
--- Partitions of the consumer groups in the affected clusters: the leader, the member's instance, whether it is late, whether
--- records before the last stable offset wait there, and the records of the hour that the group has to read there.
+-- Partitions of the consumer groups in the affected clusters: the leader, the member's instance, on Kubernetes also the
+-- process of its pod (pods have addresses of their own), whether it is late, whether records before the last stable offset
+-- wait there, and the records of the hour that the group has to read there.
 with late as (
   select distinct
     e.cluster,
@@ -11,19 +12,34 @@ with late as (
   where e.parts in ('leader', 'member', 'partition') and p.partition is not null
 ),
 
+pod as (
+  select
+    cluster,
+    substring(endpoint from '://([^/:]+)') as address,
+    min(instance_id) as instance_id,
+    min(public.resource_key('process', cluster, endpoint)) as process
+  from inventory.pod_hourly
+  where hour = :hour and role = 'app' and endpoint is not null
+  group by cluster, substring(endpoint from '://([^/:]+)')
+),
+
 host as (
   select
     h.cluster,
     h.host,
-    min(public.resource_key('instance', i.account, i.region, i.instance_id)) as member
+    min(public.resource_key('instance', i.account, i.region, i.instance_id)) as member,
+    min(p.process) as process
   from (
     select distinct
       cluster,
-      host
+      host,
+      ltrim(host, '/') as address
     from metrics.consumer_partition_hourly
     where hour = :hour and host is not null
   ) as h
-  inner join inventory.instance_hourly as i on i.hour = :hour and ltrim(h.host, '/') in (i.private_ip, i.private_dns)
+  left join pod as p on h.cluster = p.cluster and h.address = p.address
+  left join inventory.instance_hourly as i
+    on i.hour = :hour and (h.address in (i.private_ip, i.private_dns) or p.instance_id = i.instance_id)
   group by h.cluster, h.host
 )
 
@@ -34,6 +50,7 @@ select
   c.partition,
   p.leader,
   h.member,
+  h.process,
   l.partition is not null as is_late,
   c.committed_offset < p.last_stable_offset as is_before_stable,
   greatest(c.records_consumed, c.arriving_per_second * extract(epoch from interval '1 hour')) as records

@@ -1,4 +1,5 @@
--- Partitions of each consumer group by place: led by a broker (`leader`), or owned by members on an instance (`member`).
+-- Partitions of each consumer group by place: led by a broker (`leader`), or owned by members on an instance or in the
+-- process of a pod (`member`).
 -- Counted first and keyed afterwards: a key for each of all partitions takes longer than everything else.
 with led as materialized (
   select
@@ -56,5 +57,17 @@ from (
   from group_partition
   where member is not null
   group by cluster, group_id, member
+  union all
+  select
+    'member',
+    cluster,
+    group_id,
+    process,
+    count(*),
+    count(*) filter (where is_late),
+    sum(records)
+  from group_partition
+  where process is not null
+  group by cluster, group_id, process
 ) as one
 where place = any(array(select distinct p.place from place as p))

@@ -44,7 +44,7 @@ select
   p.place,
   p.cluster,
   p.late / nullif(p.partitions, 0)::double precision as late_there,
-  (c.late - a.late)::double precision / nullif(c.partitions - a.partitions, 0) as late_elsewhere
+  greatest(c.late - a.late, 0)::double precision / nullif(greatest(c.partitions - a.partitions, 0), 0) as late_elsewhere
 from at_place as p
 inner join at_places as a on p.parts = a.parts and p.cluster = a.cluster
 inner join in_cluster as c on p.cluster = c.cluster

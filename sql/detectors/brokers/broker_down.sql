@@ -265,7 +265,10 @@ credits as (
   inner join inventory.volume_hourly as a on g.instance_id = a.instance_id and g.last_listed_hour = a.hour
   inner join metrics.volume_hourly as v
     on a.hour = v.hour and a.account = v.account and a.region = v.region and a.volume_id = v.volume_id
+  left join inventory.pod_volumes(:hour) as k on a.volume_id = k.volume_id
   where v.burst_balance_last_percent is not null
+  -- A node of Kubernetes has volumes of other pods, too.
+  and (k.volume_id is null or (g.cluster = k.claim_cluster and g.broker_id = k.claim_broker_id))
   order by g.cluster asc, g.broker_id asc, v.burst_balance_last_percent asc, v.volume_id asc
 ),
 

@@ -288,7 +288,7 @@ select
   j.process_started_at
 from alone as j
 left join metrics.node_hourly as n on j.hour = n.hour and j.instance_id = n.instance_id
-left join public.instance_volumes(:hour) as v on j.instance_id = v.instance_id
+left join public.broker_volumes(:hour) as v on j.cluster = v.cluster and j.endpoint = v.endpoint
 -- What else deviates by a quarter from its baseline, or a disk that is busy most of the time.
 cross join lateral (
   select jsonb_agg(part.entry order by part.place) as moved

@@ -146,6 +146,7 @@ caused_by:
   broker_delays_consumers: [stuck, falling_behind, slow_recovery]
   outage_delays_consumers: [stuck, falling_behind, slow_recovery]
   instance_delays_consumers: [stuck, falling_behind, slow_recovery]
+  claimed_volume_delays_consumers: [stuck, falling_behind, slow_recovery]
   offline_partition_stops_consumers: [partition_stuck, stuck, falling_behind]
   transaction_stops_consumers: [partition_stuck, stuck]
   reassignment_delays_consumers: [stuck, falling_behind, slow_recovery]

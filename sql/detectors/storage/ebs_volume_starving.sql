@@ -350,6 +350,7 @@ causes:
   leader_loses_followers: *hurting
   broker_delays_consumers: *hurting
   instance_delays_consumers: *hurting
+  claimed_volume_delays_consumers: *hurting
 caused_by:
   cold_reads_starve_disk: [bucket_empty, at_iops_limit, at_throughput_limit, bucket_draining]
 open_after_hours: 1

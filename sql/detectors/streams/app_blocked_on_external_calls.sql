@@ -145,12 +145,13 @@ with host as materialized (
 -- The mean number of operations in flight is an upper bound of the share of time that a disk is busy.
 volume_use as materialized (
   select
-    i.instance_id,
+    u.cluster,
+    u.endpoint,
     least(sum(v.queue_length_mean), 1) as disk_ratio
-  from inventory.volume_hourly as i
-  inner join metrics.volume_hourly as v using (hour, account, region, volume_id)
-  where i.hour = :hour and i.instance_id is not null
-  group by i.instance_id
+  from inventory.used_volumes(:hour) as u
+  inner join metrics.volume_hourly as v
+    on v.hour = :hour and u.account = v.account and u.region = v.region and u.volume_id = v.volume_id
+  group by u.cluster, u.endpoint
   having count(*) = count(v.queue_length_mean)
 ),
 
@@ -184,7 +185,7 @@ process as materialized (
     and num_nulls(a.record_latency_ms, a.cpu_seconds, a.gc_seconds, a.stream_threads_alive) = 0 as is_reported
   from metrics.jvm_app_hourly as a
   left join host as m using (instance_id)
-  left join volume_use as d using (instance_id)
+  left join volume_use as d on a.cluster = d.cluster and a.endpoint = d.endpoint
   where a.hour = :hour
 ),
 
