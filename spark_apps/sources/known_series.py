@@ -320,7 +320,7 @@ SERIES: tuple[Series, ...] = (
     *_otel_gauges(),
     *_otel_counters(),
     *_otel_requests(),
-    # cAdvisor's, beside the JVM's own in a Prometheus server; without a container's name it is the pod's sum.
+    # cAdvisor's, next to the JVM's own in a Prometheus server; without a container's name it is the pod's sum.
     *(
         Series("container", f"container_cpu_cfs_{name}", Reading("Value", metric), {"container": "*"}, parts=_CGROUP)
         for name, metric in CONTAINER.items()

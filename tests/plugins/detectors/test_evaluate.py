@@ -150,7 +150,7 @@ def test_a_finding_with_a_list_price_states_its_age(
             )
         insert_row(connection, "inventory.volume_hourly", volume | {"region": "r"})
         [found] = findings(connection, detector(tmp_path, sql), HOUR, Config(), {})
-    note = f"Prices are AWS list prices of {HOUR.date() - timedelta(days=days)}, more than 90 days old."
+    note = f"AWS list prices of {HOUR.date() - timedelta(days=days)} are more than 90 days old."
     assert (note in found.details) is is_noted
 
 
