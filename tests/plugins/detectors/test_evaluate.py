@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config
-from streamwarden.base.config.model import Owner
+from streamwarden.base.config.detectors import Owner
 from streamwarden.detectors import Detector, evaluate, findings, load_detectors
 from streamwarden.detectors.evaluate import sync_config
 
