@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.causes import weigh
 from streamwarden.detectors import Finding, findings, load_detectors
-from streamwarden.detectors.evaluate import store_findings
+from streamwarden.detectors.results import store_findings
 
 from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions, topics
 from spark_apps.sources import kafka_commits
