@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from spark_apps.sources.jmx_catalog import Reading
+from spark_apps.sources.jmx_mbeans import Reading
 
 Table = Literal["mbean", "jmx", "jvm", "micrometer", "otel", "container", "node"]
 TABLES: tuple[Table, ...] = ("mbean", "jmx", "jvm", "micrometer", "otel", "container", "node")

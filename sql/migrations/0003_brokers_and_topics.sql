@@ -61,7 +61,7 @@ create table metrics.broker_hourly (
   primary key (hour, cluster, endpoint)
 ) partition by range (hour);
 
--- JMX readings of brokers under Streamwarden's metric names (spark_apps/sources/jmx_catalog.py). Counters are stored as read.
+-- JMX readings of brokers under Streamwarden's metric names (spark_apps/sources/jmx_metrics.py). Counters are stored as read.
 create table metrics.broker_sample (
   hour timestamptz not null,  -- Hour that it was read for (UTC)
   cluster text not null,  -- Kafka cluster

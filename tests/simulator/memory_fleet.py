@@ -17,13 +17,11 @@ MIB, GIB = 2**20, 2**30
 
 CLUSTER, ACCOUNT, REGION = "shop", "123456789012", "eu-central-1"
 
-
 OS_BYTES = 0.35 * GIB
 
 
 HEAP_GROWS, CACHES_FILL = 18 * HOUR, 8 * HOUR
 """Time constants of exponential growth: 63 % is reached after one of them."""
-
 
 SEGMENTS = {"key_value": 1, "window": 3, "session": 3}
 
@@ -33,7 +31,6 @@ KEPT_HOURS, CONTROL_HOURS, SAMPLES = 6, 4, 2
 
 READ_AFTER, READ_EVERY = timedelta(minutes=1), timedelta(seconds=5)
 """Delay of a run's first JMX read after the end of its hour, and time between two reads."""
-
 
 SEEN_BEFORE = READ_AFTER + (SAMPLES - 1) * READ_EVERY
 """A fault that begins by the last read of a run is visible to the run of the previous hour, which may fire."""

@@ -172,7 +172,6 @@ FAULTS = (
     FaultBuilder.data_grow_into_their_caches,
 )
 
-
 DECOYS = (
     Builder.caches_larger_than_their_data,
     Builder.data_that_grow_slowly,

@@ -38,7 +38,6 @@ from tests.simulator.scenario import EVALUATED, START, Case
 
 LAYOUT = ("cluster", "role", "app", "endpoint", "metric", "labels", "kind", "at", "value", "process_started_at")
 
-
 EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
 
 
@@ -201,7 +200,6 @@ _INSTANCE = """
     insert into inventory.instance_hourly
       (hour, account, region, instance_id, instance_type, state, memory_bytes, tags, observed_at)
     values (:hour, :account, :region, :instance_id, :instance_type, 'running', :memory_bytes, '{}', :hour)"""
-
 
 _INSTANCE_HOUR = """
     insert into metrics.instance_hourly

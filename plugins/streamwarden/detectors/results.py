@@ -113,7 +113,6 @@ _DETECTOR = sa.text("""
       title = excluded.title, severity = excluded.severity, maturity = excluded.maturity, owner = excluded.owner,
       header = excluded.header, sql_checksum = excluded.sql_checksum, loaded_at = excluded.loaded_at""")
 
-
 _DETECTOR_RUN = sa.text("""
     insert into detect.detector_run
       (hour, detector, status, message, sql_checksum, params, firing, ok, unknown, seconds, evaluated_at)
