@@ -15,13 +15,13 @@ help: ## Show the targets
 setup: ## Install everything: packages, jars, JDK and Chromium where that is allowed
 	@docker/setup.sh
 
-demo: setup ## Bring up a real small fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain; FLEET=msk or kubernetes)
+demo: setup ## Start a small real fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain; FLEET=msk or kubernetes)
 	@PYTHONPATH=docker $(PYTHON) -m demo
 
-test: setup ## Run what any change can break, two files at a time, fast ones first (14 min; ARGS=… for pytest)
+test: setup ## Run the standard tests, two files at a time, fast ones first (14 min; ARGS=… for pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-all: setup ## Run every test (25 min; ARGS=… for pytest; ARGS='-m rare': what `make test` leaves out)
+test-all: setup ## Run every test (25 min; ARGS=… for pytest; ARGS='-m rare': what `make test` omits)
 	@$(PYTHON) -m pytest -m "" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: setup ## Run the tests that need no JVM, browser or Airflow (1 min; many wait, so four files at a time)
@@ -45,28 +45,28 @@ bench: setup ## Measure: speed, CPU and memory against a floor in the same run (
 evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none, PLATEAU=1)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
-mutants: setup ## Take figures out of the detectors' cases, and change their SQL: what no case notices (ONLY=log_flush_slow,… N=30 of each SEED=1)
+mutants: setup ## Remove values from the detectors' cases and mutate their SQL; list what no case detects (ONLY=log_flush_slow,… N=30 of each SEED=1)
 	@DRAWS=30 $(PYTHON) -m pytest -m "" tests/sql/test_properties.py -n 2 $(if $(ONLY),-k "$(subst $(comma), or ,$(ONLY))")
 	@$(PYTHON) -m tests.sql.mutants --only "$(ONLY)" $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED))
 
-chaos: setup ## Try many random faults: killed, lost, late, doubled, wrong (PART=hour or trackers, N=1000)
+chaos: setup ## Try many random faults: killed, lost, late, duplicated, wrong (PART=hour or trackers, N=1000)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.chaos $(or $(PART),all) -n $(or $(N),1000) $(ARGS)
 
-docs: setup ## Generate docs/ anew
+docs: setup ## Generate the pages under docs/
 	@streamwarden docs
 
-docs-site: setup ## Build the documentation site into var/site; links must lead somewhere
+docs-site: setup ## Build the documentation site into var/site; check its links
 	@$(PYTHON) -m pytest tests/test_links.py
 	@zensical build --clean --strict
 
-pictures: setup ## Draw docs/pictures anew: the pages in a real browser, a ticket in a real tracker, the catalogue's plots
+pictures: setup ## Regenerate docs/pictures: pages in a real browser, a ticket in a real tracker, example charts
 	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_browser.py
 	@$(PYTHON) -m tests.sql.pictures
 
 kubernetes-api: setup ## Build the API server of the Kubernetes tests and of FLEET=kubernetes (Go, some minutes, once)
 	@PYTHONPATH=docker $(PYTHON) -m demo.kubernetes_api
 
-lock: setup ## Renew requirements.lock from pyproject.toml
+lock: setup ## Update requirements.lock from pyproject.toml
 	@uv pip compile pyproject.toml --extra airflow --extra pdf --group dev --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -o requirements.lock --upgrade --quiet
 
 clean: ## Stop the embedded server and remove var/

@@ -93,7 +93,7 @@ def _class_of(kind: str, faults: frozenset[str]) -> type[Fleet]:
 def _show_fleet(fleet: Fleet) -> bool:
     with fleet:
         _load(fleet)
-        console.print(f"to look at it by hand: . {fleet.environment_file}", soft_wrap=True)
+        console.print(f"to inspect it: . {fleet.environment_file}", soft_wrap=True)
         _stay(fleet)
     return True
 

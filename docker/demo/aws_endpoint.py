@@ -10,8 +10,6 @@ partial data. It rejects what it does not implement (metric math, trimmed statis
 
 import argparse
 import hashlib
-import math
-import re
 import secrets
 import socket
 import struct
@@ -20,11 +18,10 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Self
 
 from demo.aws_autoscaling import describe_scaling_activities
 from demo.aws_cloudwatch import get_metric_data, list_metrics
@@ -35,6 +32,7 @@ from demo.aws_ec2 import (
     describe_subnets,
     describe_volumes,
 )
+from demo.aws_faults import Fault, Faults
 from demo.aws_glue import get_schema, get_schema_version, list_schema_versions, list_schemas
 from demo.aws_msk import (
     describe_cluster_v2,
@@ -44,6 +42,7 @@ from demo.aws_msk import (
     list_nodes,
 )
 from demo.aws_pricing import get_products
+from demo.aws_sts import Identity, assume_role, authenticate, get_caller_identity
 from demo.aws_wire import (
     AUTHORIZATION,
     REST_SERVICES,
@@ -55,82 +54,9 @@ from demo.aws_wire import (
     error,
     parse,
     parse_rest,
-    signature_is_right,
-    validation_error,
 )  # fmt: skip
 from demo.demo_world import demo_world
-from demo.world import Metric, World
-
-MAX_CLOCK_SKEW_SECONDS = 300
-
-Kind = Literal[
-    "throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial", "forbidden"
-]
-
-
-@dataclass
-class Fault:
-    """A fault and the calls it meets: `times` of them (None: all), after letting `after` pass."""
-
-    kind: Kind
-    times: int | None = 1
-    after: int = 0
-    action: str | None = None
-    account: str | None = None
-    region: str | None = None
-    metric: str | None = None  # for the faults of one metric: its name
-    resource: str | None = None  # … and a value of one of its dimensions
-    seconds: float = 30.0  # how long a hanging call hangs
-
-
-class Faults:
-    """The faults that are on. Tests and the demo set them; every answer asks for its own."""
-
-    def __init__(self) -> None:
-        self._faults: list[Fault] = []
-        self._lock = threading.Lock()
-
-    def inject(self, kind: Kind, **which: Any) -> None:
-        with self._lock:
-            self._faults.append(Fault(kind, **which))
-
-    def clear(self) -> None:
-        with self._lock:
-            self._faults.clear()
-
-    def take(self, *kinds: Kind, **facts: str | None) -> Fault | None:
-        """The first fault of these kinds that meets the facts, counted down."""
-        with self._lock:
-            for fault in self._faults:
-                if fault.kind in kinds and all(getattr(fault, n) in (None, fact) for n, fact in facts.items()):
-                    if fault.after:
-                        fault.after -= 1
-                        continue
-                    if fault.times is not None:
-                        fault.times -= 1
-                        if fault.times == 0:
-                            self._faults.remove(fault)
-                    return fault
-        return None
-
-    def take_for(self, metric: Metric, *kinds: Kind) -> Fault | None:
-        """The first fault of these kinds that meets the metric."""
-        if not self._faults:
-            return None
-        for _, value in metric.dimensions or {("", "")}:
-            if fault := self.take(*kinds, metric=metric.name, resource=value):
-                return fault
-        return None
-
-
-class Identity(NamedTuple):
-    """Whose key it is."""
-
-    account: str
-    arn: str
-    secret_key: str
-    token: str | None = None
-    expires_at: float = math.inf
+from demo.world import World
 
 
 class TokenBucket:
@@ -258,75 +184,6 @@ def throttled(service: str) -> AwsError:
     if service in REST_SERVICES:
         return AwsError("TooManyRequestsException", "Rate exceeded", 429)
     return AwsError("Throttling", "Rate exceeded")
-
-
-INVALID_KEY = {
-    "ec2": ("AuthFailure", "AWS was not able to validate the provided access credentials", 401),
-    "monitoring": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
-    "sts": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
-    "autoscaling": ("InvalidClientTokenId", "The security token included in the request is invalid.", 403),
-    "kafka": ("UnrecognizedClientException", "The security token included in the request is invalid.", 403),
-    "secretsmanager": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
-    "glue": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
-    "pricing": ("UnrecognizedClientException", "The security token included in the request is invalid.", 400),
-}
-
-
-def authenticate(
-    endpoint: AwsEndpoint, found: re.Match[str], path: str, headers: Any, body: bytes, method: str = "POST"
-) -> Caller:
-    """The caller, if key, token, date and signature are right; otherwise the service's own refusal."""
-    service = found["service"]
-    identity = endpoint.identity(found["key"])
-    if identity is None or identity.token != headers.get("X-Amz-Security-Token"):
-        raise AwsError(*INVALID_KEY[service])
-    if time.time() > identity.expires_at:
-        code = {"ec2": "RequestExpired", "sts": "ExpiredToken", "autoscaling": "ExpiredToken"}.get(
-            service, "ExpiredTokenException"
-        )
-        raise AwsError(code, "The security token included in the request is expired", 403)
-    if not signature_is_right(found.groupdict(), identity.secret_key, path, headers, body, method):
-        if service == "ec2":
-            raise AwsError(*INVALID_KEY["ec2"])
-        raise AwsError("SignatureDoesNotMatch", "The request signature we calculated does not match yours.", 403)
-    signed_at = datetime.strptime(headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    if abs(time.time() + endpoint.clock_skew_seconds - signed_at.timestamp()) > MAX_CLOCK_SKEW_SECONDS:
-        if service == "ec2":
-            raise AwsError("RequestExpired", f"Request has expired. Timestamp date is {signed_at:%FT%TZ}.")
-        raise AwsError(
-            "SignatureDoesNotMatch", f"Signature expired: {signed_at:%Y%m%dT%H%M%SZ} is too old or too new.", 403
-        )
-    return Caller(identity.account, found["region"], identity.arn)
-
-
-def get_caller_identity(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """GetCallerIdentity."""
-    return {"UserId": "AIDAEXAMPLE", "Account": caller.account, "Arn": caller.arn}
-
-
-def assume_role(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """AssumeRole: temporary keys of another account whose role trusts the caller."""
-    arn, session = params["RoleArn"], params["RoleSessionName"]
-    seconds = params.get("DurationSeconds", 3600)
-    if not 900 <= seconds <= 43_200:
-        raise validation_error(
-            f"1 validation error detected: Value '{seconds}' at 'durationSeconds' is out of 900..43200"
-        )
-    found = re.fullmatch(r"arn:aws:iam::(\d{12}):role/([\w+=,.@/-]+)", arn)
-    trusted = found and found[1] in endpoint.world.accounts and (arn in endpoint.roles or found[2] == "streamwarden")
-    if not found or not trusted or endpoint.roles.get(arn) not in (None, params.get("ExternalId")):
-        message = f"User: {caller.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}"
-        raise AwsError("AccessDenied", message, 403)
-    key_id, identity = endpoint.assume(found[1], found[2], session, seconds)
-    return {
-        "Credentials": {
-            "AccessKeyId": key_id,
-            "SecretAccessKey": identity.secret_key,
-            "SessionToken": identity.token,
-            "Expiration": identity.expires_at,
-        },
-        "AssumedRoleUser": {"AssumedRoleId": f"AROAEXAMPLE:{session}", "Arn": identity.arn},
-    }
 
 
 HANDLERS: dict[tuple[str, str], Callable[[AwsEndpoint, Caller, dict[str, Any]], dict[str, Any]]] = {

@@ -137,10 +137,10 @@ def _agent(folder: Path) -> Path:
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode:
         raise StreamwardenError(f"{source.name} does not compile: {run.stderr.strip().splitlines()[0]}")
-    beside = folder / library.name
-    beside.symlink_to(library)
+    link = folder / library.name
+    link.symlink_to(library)
     with zipfile.ZipFile(jar, "w") as archive:
-        manifest = f"Manifest-Version: 1.0\nPremain-Class: SlowDisk\nClass-Path: {beside.name}\n"
+        manifest = f"Manifest-Version: 1.0\nPremain-Class: SlowDisk\nClass-Path: {link.name}\n"
         archive.writestr("META-INF/MANIFEST.MF", manifest)
         for compiled in classes.glob("*.class"):
             archive.write(compiled, compiled.name)

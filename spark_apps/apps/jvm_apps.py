@@ -18,8 +18,8 @@ from spark_apps.models.nodes import NODE, file_system_hours, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.models.stream_nodes import stream_nodes
 from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
-from spark_apps.sources.jmx_catalog import STREAMS_STATES
 from spark_apps.sources.jmx_endpoint import name_of
+from spark_apps.sources.jmx_metrics import STREAMS_STATES
 
 _OF_THREADS = ("poll_latency_max_ms", "process_latency_mean_ms", "process_latency_max_ms")
 THREAD_STACK_BYTES = 2**20

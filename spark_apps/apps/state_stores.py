@@ -24,9 +24,10 @@ from streamwarden.base.config import Config
 from spark_apps.models.json_look_alikes import look_alikes
 from spark_apps.models.json_shapes import FRAMED
 from spark_apps.models.registered_schemas import Registered, RegisteredReport, registered_schemas
+from spark_apps.models.schema_courses import BUCKETS
 from spark_apps.models.schema_frames import with_common_frames
 from spark_apps.models.schema_report import Exemplar, Report, one_row_each
-from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
+from spark_apps.models.schema_versions import Profile, ShapeCount
 from spark_apps.models.streams_topics import OWN_FORMATS
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues

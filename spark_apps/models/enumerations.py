@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spark_apps.models.json_shapes import Path, leaves_at
-from spark_apps.models.schema_versions import BUCKETS, MIN_VALUES, Kind, course_of, is_sharp
+from spark_apps.models.schema_courses import BUCKETS, MIN_VALUES, Kind, course_of, is_sharp
 
 MOST, LONGEST, REPEATED = 12, 40, 5
 """Maximum number of constants per path, maximum length in characters, and minimum mean number of occurrences."""

@@ -18,8 +18,9 @@ from spark_apps.models.json_schema import JsonSchema
 from spark_apps.models.json_shapes import Path, leaves_at, render
 from spark_apps.models.protobuf_schema import ProtobufSchema
 from spark_apps.models.schema_changes import NotComparable, Schema, SchemaChange, changes
+from spark_apps.models.schema_courses import PAUSE, Kind
 from spark_apps.models.schema_report import Exemplar, masked, shown
-from spark_apps.models.schema_versions import PAUSE, Kind, Profile
+from spark_apps.models.schema_versions import Profile
 
 HEAD = 5
 """Bytes of the magic byte and the schema id."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spark_apps.models.json_shapes import Path
-from spark_apps.models.schema_versions import Breaks
+from spark_apps.models.schema_transitions import Breaks
 
 Clashes = Mapping[Path, bool]
 """Paths that a reader cannot read; true if only strict readers, or an undeclared field, clash."""

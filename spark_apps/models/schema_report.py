@@ -14,7 +14,9 @@ import numpy as np
 
 from spark_apps.models.enumerations import ConstantChange, are_constants, constant_changes
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path, leaves_at, render, type_of
-from spark_apps.models.schema_versions import ABSENT, BUCKETS, NUMBERS, Profile
+from spark_apps.models.schema_courses import BUCKETS
+from spark_apps.models.schema_transitions import ABSENT, NUMBERS
+from spark_apps.models.schema_versions import Profile
 
 
 class Exemplar(NamedTuple):

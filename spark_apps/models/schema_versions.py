@@ -17,27 +17,29 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import log1p, sqrt
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from spark_apps.models.json_shapes import ELEMENT, FRAMED, MAP_KEY, Maps, Path
+from spark_apps.models.schema_courses import BUCKETS, Kind, course_of, is_sharp, values_after, was_even_until_its_end
+from spark_apps.models.schema_transitions import (
+    ABSENT,
+    RESTORE,
+    ROLLBACK,
+    STRICT_RESTORE,
+    STRICT_ROLLBACK,
+    Change,
+    Side,
+    change_of,
+    main_type,
+    null_changes,
+    sum_of,
+    type_changes,
+)
 
-BUCKETS = 64
-SURPRISE = 18.0
-"""Happens by chance once in 65 million: a fleet has 30 kinds in each of 500 logs, every hour."""
-PAUSE = 14.0
-"""A kind in a share q of the values pauses where q·n values would have been in n: by chance once in a million."""
-MIN_VALUES = 20
-"""Fewer values of a kind are not significant, neither before nor after."""
-CLUMPED = 4.0
-"""Standard deviations of chi-squared above which shares of buckets differ by more than chance."""
 ALWAYS_THERE = 100
 """Values without a gap after which a new field counts as required: a field in nine of ten values has no gap in so many
 with a probability of 1 in 40,000. Absence before its introduction does not matter: it was always absent until then."""
-ABSENT = "absent"
-NUMBERS = ("integer", "number")
 _MAX_EXEMPLARS = 6000
 _LATEST = np.iinfo(np.int64).max
 
@@ -51,88 +53,6 @@ class ShapeCount:
     count: int
     first: int
     last: int
-
-
-@dataclass
-class Kind:
-    """Number of values of one kind of a path per bucket, with the first and the last position in each bucket."""
-
-    counts: np.ndarray
-    firsts: np.ndarray
-    lasts: np.ndarray
-
-    @cached_property
-    def total(self) -> int:
-        """Number of values."""
-        return int(self.counts.sum())
-
-    @cached_property
-    def first(self) -> int:
-        """Position of the first value."""
-        return int(self.firsts.min())
-
-    @cached_property
-    def last(self) -> int:
-        """Position of the last value."""
-        return int(self.lasts.max())
-
-    @cached_property
-    def span(self) -> tuple[int, int]:
-        """First and last bucket."""
-        there = np.flatnonzero(self.counts)
-        return int(there[0]), int(there[-1])
-
-    def __add__(self, other: Kind) -> Kind:
-        return Kind(
-            self.counts + other.counts,
-            np.minimum(self.firsts, other.firsts),
-            np.maximum(self.lasts, other.lasts),
-        )
-
-
-@dataclass
-class Course:
-    """Course of a kind through the log, measured by its exposure: the values that could have had it."""
-
-    begins: bool
-    ends: bool
-    comes_and_goes: bool
-
-
-class Breaks(NamedTuple):
-    """What a change breaks; `strict_only`: only strict readers."""
-
-    backward: bool = False
-    forward: bool = False
-    strict_only: bool = False
-
-
-RESTORE = Breaks(backward=True)
-ROLLBACK = Breaks(forward=True)
-BOTH = Breaks(backward=True, forward=True)
-STRICT_RESTORE = Breaks(backward=True, strict_only=True)
-STRICT_ROLLBACK = Breaks(forward=True, strict_only=True)
-
-
-class Side(NamedTuple):
-    """Type at a path before or after a change; None: absent."""
-
-    type: str | None
-    kind: Kind
-
-
-@dataclass
-class Change:
-    """A change between the last version with the old kind and the newest version."""
-
-    path: Path
-    change: str
-    old: Side
-    new: Side
-    breaks: Breaks
-    low: int
-    high: int
-    """Buckets of the transition."""
 
 
 class Profile:
@@ -202,37 +122,37 @@ class Profile:
             for path, kinds in sorted(self.paths.items())
             for change in (
                 *self._presence_changes(path, kinds),
-                *_null_changes(path, kinds),
-                *_type_changes(path, kinds),
+                *null_changes(path, kinds),
+                *type_changes(path, kinds),
             )
         ]
 
     def _presence_changes(self, path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
         absent = kinds.get(ABSENT)
-        present = _sum(kind for name, kind in kinds.items() if name != ABSENT)
+        present = sum_of(kind for name, kind in kinds.items() if name != ABSENT)
         if absent is None or present is None:
             return []
         exposure = self.exposure(path)
         gone, there = course_of(absent, exposure, [present]), course_of(present, exposure, [absent])
-        without, field = Side(None, absent), Side(_main(kinds), present)
+        without, field = Side(None, absent), Side(main_type(kinds), present)
         if gone.begins and gone.ends and not gone.comes_and_goes:
             # Fields that a release omitted, or a producer did not send, until that was reverted.
-            return [_change(path, "field_rolled_back", without, field, STRICT_RESTORE)]
+            return [change_of(path, "field_rolled_back", without, field, STRICT_RESTORE)]
         if gone.comes_and_goes or there.comes_and_goes:
             return []
         match gone.begins, there.ends, there.begins, gone.ends:
             case True, True, _, _:
-                return [_change(path, "field_removed", field, without, ROLLBACK)]
+                return [change_of(path, "field_removed", field, without, ROLLBACK)]
             case True, False, _, _ if is_sharp(absent, exposure):
-                return [_change(path, "field_made_optional", field, without, ROLLBACK)]
+                return [change_of(path, "field_made_optional", field, without, ROLLBACK)]
             case False, True, _, _:
-                return [_change(path, "optional_field_removed", field, without, STRICT_RESTORE)]
-            case _, _, True, True if _values_after(absent, present, exposure) >= ALWAYS_THERE:
-                return [_change(path, "field_added", without, field, RESTORE)]
+                return [change_of(path, "optional_field_removed", field, without, STRICT_RESTORE)]
+            case _, _, True, True if values_after(absent, present, exposure) >= ALWAYS_THERE:
+                return [change_of(path, "field_added", without, field, RESTORE)]
             case _, _, True, _:
-                return [_change(path, "optional_field_added", without, field, STRICT_ROLLBACK)]
-            case _, _, False, True if _was_even_until_its_end(absent, exposure):
-                return [_change(path, "field_made_required", without, field, STRICT_RESTORE)]
+                return [change_of(path, "optional_field_added", without, field, STRICT_ROLLBACK)]
+            case _, _, False, True if was_even_until_its_end(absent, exposure):
+                return [change_of(path, "field_made_required", without, field, STRICT_RESTORE)]
         return []
 
     @cached_property
@@ -314,199 +234,3 @@ def _tabulate(shapes: Sequence[ShapeCount], paths: Mapping[str, set[tuple[Path, 
     np.minimum.at(firsts, (kind, bucket), first)
     np.maximum.at(lasts, (kind, bucket), last)
     return {key: Kind(counts[i], firsts[i], lasts[i]) for key, i in ids.items()}
-
-
-def _sum(kinds: Any) -> Kind | None:
-    total: Kind | None = None
-    for kind in kinds:
-        total = kind if total is None else total + kind
-    return total
-
-
-def _main(kinds: Mapping[str, Kind]) -> str | None:
-    """The most frequent type; integers together with fractions are numbers."""
-    types = {name: kind.total for name, kind in kinds.items() if name != ABSENT}
-    if "number" in types:
-        types["number"] += types.pop("integer", 0)
-    typed = {name: count for name, count in types.items() if name != "null"} or types
-    return max(typed, key=lambda name: typed[name]) if typed else None
-
-
-def course_of(kind: Kind, exposure: np.ndarray, others: Sequence[Kind] = ()) -> Course:
-    """Whether a kind began or stopped within the log, or pauses and returns."""
-    if kind.total < MIN_VALUES:
-        return Course(begins=False, ends=False, comes_and_goes=False)
-    first, last = kind.span
-    inner = exposure[first : last + 1]
-    spanned = max(int(inner.sum()), 1)
-    before, after = int(exposure[:first].sum()), int(exposure[last + 1 :].sum())
-
-    def surprising(values: int) -> bool:
-        return values >= MIN_VALUES and kind.total * log1p(values / spanned) >= SURPRISE
-
-    pauses = _runs(inner, kind.counts[first : last + 1] == 0)
-    # A clean transition within one bucket shows in the positions.
-    enough = [other for other in others if other.total >= MIN_VALUES]
-    return Course(
-        begins=surprising(before) or any(other.last < kind.first for other in enough),
-        ends=surprising(after) or any(other.first > kind.last for other in enough),
-        comes_and_goes=any(n >= MIN_VALUES and n * kind.total / spanned >= PAUSE for n in pauses),
-    )
-
-
-def _values_after(ended: Kind, other: Kind, exposure: np.ndarray) -> int:
-    """Values since the last one of a kind; values of its last bucket count only if the other kind begins after it."""
-    return other.total if other.first > ended.last else int(exposure[ended.span[1] + 1 :].sum())
-
-
-def _runs(exposure: np.ndarray, silent: np.ndarray) -> list[int]:
-    """Values exposed in each uninterrupted run of buckets without the kind."""
-    runs: list[int] = []
-    running = False
-    for values, is_silent in zip(exposure.tolist(), silent.tolist(), strict=True):
-        if is_silent and running:
-            runs[-1] += values
-        elif is_silent:
-            runs.append(values)
-        running = is_silent
-    return runs
-
-
-def is_sharp(kind: Kind, exposure: np.ndarray, chance: float = 0) -> bool:
-    """Whether a kind that began soon reached its lasting frequency: a release, not the age of records.
-
-    The first quarter of its range may be a rolling deployment, in which its frequency rises step by step.
-
-    Args:
-        chance: standard deviations by which the halves may differ, whatever their rates.
-    """
-    first = kind.span[0]
-    counts, exposure = kind.counts[first + 1 :], exposure[first + 1 :]
-    deployed = int(np.searchsorted(np.cumsum(exposure), exposure.sum() / 4))
-    return _halves_agree(counts[deployed:], exposure[deployed:], chance)
-
-
-def _was_even_until_its_end(kind: Kind, exposure: np.ndarray) -> bool:
-    """Whether a kind that ended had an even frequency before: a release, not a field that comes and goes.
-
-    Short occurrences leave no visible pauses in a compacted log, but buckets then have it often or hardly ever. The
-    last quarter may be a rolling deployment.
-    """
-    last = kind.span[1]
-    return _halves_agree(kind.counts[:last], exposure[:last]) and not _is_clumped(kind, exposure, last * 3 // 4)
-
-
-def _is_clumped(kind: Kind, exposure: np.ndarray, until: int) -> bool:
-    """Whether a kind's share differs between the buckets before `until` by more than chance."""
-    there = exposure[:until] > 0
-    counts, exposed = kind.counts[:until][there], exposure[:until][there]
-    share = counts.sum() / max(exposed.sum(), 1)
-    if len(counts) < 2 or not 0 < share < 1:
-        return False
-    chi_squared = ((counts - share * exposed) ** 2 / (share * (1 - share) * exposed)).sum()
-    freedom = len(counts) - 1
-    return bool(chi_squared > freedom + CLUMPED * sqrt(2 * freedom))
-
-
-def _halves_agree(counts: np.ndarray, exposure: np.ndarray, chance: float = 0) -> bool:
-    middle = int(np.searchsorted(np.cumsum(exposure), exposure.sum() / 2))
-    early, late = exposure[:middle].sum(), exposure[middle:].sum()
-    if min(early, late) < MIN_VALUES:
-        return True
-    rates = sorted((counts[:middle].sum() / early, counts[middle:].sum() / late))
-    share, total = early / (early + late), counts.sum()
-    differ = abs(counts[:middle].sum() - share * total) / sqrt(max(total * share * (1 - share), 1))
-    return bool(rates[0] * 2 >= rates[1] or differ < chance)
-
-
-def _change(path: Path, change: str, old: Side, new: Side, breaks: Breaks) -> Change:
-    low, high = _passage(old.kind, new.kind)
-    return Change(path, change, old, new, breaks, low, high)
-
-
-def _passage(old: Kind, new: Kind) -> tuple[int, int]:
-    """Buckets between the first value of the new kind and the last of the old one."""
-    begun, ended = new.span[0], old.span[1]
-    # Where the old kind continues for long, the transition is where the new one began.
-    return (begun, begun) if begun + BUCKETS // 4 < ended else (min(begun, ended), max(begun, ended))
-
-
-def _null_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
-    """Nullability gained or lost, where there are values besides nulls."""
-    null = kinds.get("null")
-    typed = _sum(kind for name, kind in kinds.items() if name not in (ABSENT, "null"))
-    if null is None or typed is None:
-        return []
-    exposure = null.counts + typed.counts
-    course, other = course_of(null, exposure, [typed]), course_of(typed, exposure, [null])
-    nulls, values = Side("null", null), Side(_main(kinds), typed)
-    if course.begins and course.ends and not course.comes_and_goes:
-        return [_change(path, "nullability_rolled_back", nulls, values, STRICT_RESTORE)]
-    if course.comes_and_goes or other.comes_and_goes:
-        return []
-    if course.begins and not course.ends and (other.ends or is_sharp(null, exposure)):
-        return [_change(path, "nullability_gained", values, nulls, ROLLBACK)]
-    if course.ends and not course.begins and not other.begins and _was_even_until_its_end(null, exposure):
-        return [_change(path, "nullability_lost", nulls, values, RESTORE)]
-    return []
-
-
-def _type_changes(path: Path, kinds: Mapping[str, Kind]) -> list[Change]:
-    """Types that stopped, began, or replaced another. Integers are numbers; they differ only from each other."""
-    types = {name: kind for name, kind in kinds.items() if name not in (ABSENT, "null")}
-    exposure = sum((kind.counts for kind in types.values()), np.zeros(BUCKETS, dtype=np.int64))
-    numeric = _sum(types[name] for name in NUMBERS if name in types)
-    families = {name: kind for name, kind in types.items() if name not in NUMBERS}
-    if numeric is not None:
-        families["number" if "number" in types else "integer"] = numeric
-    changes = _family_changes(path, families, exposure)
-    if numeric is not None and all(name in types for name in NUMBERS):
-        changes += _number_changes(path, types["integer"], types["number"], numeric.counts)
-    return changes
-
-
-def _family_changes(path: Path, families: Mapping[str, Kind], exposure: np.ndarray) -> list[Change]:
-    courses = {
-        name: course_of(kind, exposure, [other for rival, other in families.items() if rival != name])
-        for name, kind in families.items()
-    }
-    steady = {name: course for name, course in courses.items() if not course.comes_and_goes}
-    active = [name for name in families if families[name].total >= MIN_VALUES and not courses[name].ends]
-    begun = [name for name in active if name in steady and steady[name].begins]
-    sides = {name: Side(name, kind) for name, kind in families.items()}
-    changes: list[Change] = []
-    replaced: set[str] = set()
-    for old in (name for name, course in steady.items() if course.ends and active):
-        ended_at = families[old].last
-        if begun:
-            new = min(begun, key=lambda name: abs(families[name].first - ended_at))
-            replaced.add(new)
-            change = _change(path, "type_changed", sides[old], sides[new], BOTH)
-            # Other kinds may have been in between: the transition ends where the next kind began.
-            next_one = min(families.keys() - {old}, key=lambda name: abs(families[name].first - ended_at))
-            change.low, change.high = _passage(families[old], families[next_one])
-        else:
-            new = max(active, key=lambda name: families[name].total)
-            was_before = courses[old].begins and families[new].first < families[old].first
-            # A release that was rolled back wrote values that this one cannot read, and cannot read this one's.
-            name, breaks = ("type_rolled_back", BOTH) if was_before else ("type_narrowed", RESTORE)
-            change = _change(path, name, sides[old], sides[new], breaks)
-            change.low = change.high = families[old].span[1]
-        changes.append(change)
-    for new in (name for name in begun if name not in replaced):
-        old = max(families.keys() - {new}, key=lambda name: families[name].total)
-        changes.append(_change(path, "type_widened", sides[old], sides[new], ROLLBACK))
-    return changes
-
-
-def _number_changes(path: Path, integer: Kind, number: Kind, exposure: np.ndarray) -> list[Change]:
-    """Fractions that begin break readers that require integers; fractions that stop may have been a type."""
-    course, whole = course_of(number, exposure, [integer]), course_of(integer, exposure, [number])
-    integers, fractions = Side("integer", integer), Side("number", number)
-    if course.begins and not course.ends and not course.comes_and_goes:
-        return [_change(path, "type_widened", integers, fractions, STRICT_ROLLBACK)]
-    if course.begins and course.ends and not whole.ends and not course.comes_and_goes:
-        return [_change(path, "fractions_rolled_back", fractions, integers, STRICT_RESTORE)]
-    if course.ends and not course.begins and not whole.ends and not course.comes_and_goes:
-        return [_change(path, "type_narrowed", fractions, integers, RESTORE)]
-    return []

@@ -13,7 +13,6 @@ from typing import Any
 
 import httpx
 
-from spark_apps.sources.jmx_catalog import METRICS, number
 from spark_apps.sources.jmx_endpoint import (
     Answer,
     Endpoint,
@@ -23,6 +22,8 @@ from spark_apps.sources.jmx_endpoint import (
     start_of,
     with_labels_as_json,
 )
+from spark_apps.sources.jmx_metrics import METRICS
+from spark_apps.sources.jmx_readings import number
 
 _UPTIME = "uptime_ms"
 _ROOT = r"(?:.+\.)?jvm\."

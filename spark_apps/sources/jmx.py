@@ -36,8 +36,9 @@ from streamwarden.base.hours import HOUR, ONLY_PRESENT, gap_of_present
 from spark_apps.runtime.warehouse_io import query_in_task
 from spark_apps.sources import dropwizard, jolokia, prometheus, prometheus_api
 from spark_apps.sources.arrow_batches import batch_of
-from spark_apps.sources.jmx_catalog import METRICS, PRESENCES, Role
 from spark_apps.sources.jmx_endpoint import Answer, Ask, AskHour, Endpoint, Refused, carried_over, name_of
+from spark_apps.sources.jmx_mbeans import Role
+from spark_apps.sources.jmx_metrics import METRICS, PRESENCES
 from spark_apps.sources.jmx_rmi import jmx_rmi
 from spark_apps.sources.read_source import read_source
 from spark_apps.sources.recognition import recognized

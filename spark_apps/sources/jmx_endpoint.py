@@ -21,7 +21,7 @@ from streamwarden.base.addresses import address_of
 from streamwarden.base.bounded_http import LimitExceeded, json_of, read
 from streamwarden.base.config import JmxEndpoint, load_config
 
-from spark_apps.sources.jmx_catalog import Role
+from spark_apps.sources.jmx_mbeans import Role
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,9 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from spark_apps.sources.heap_pools import of_whole_heap
-from spark_apps.sources.jmx_catalog import METRICS, MBean, Reading, Role, beans_of, key_properties, sums_of
+from spark_apps.sources.jmx_mbeans import MBean, Reading, Role
+from spark_apps.sources.jmx_metrics import METRICS
+from spark_apps.sources.jmx_readings import beans_of, key_properties, sums_of
 from spark_apps.sources.known_series import (
     CONTAINER,
     NODE_SERIES,

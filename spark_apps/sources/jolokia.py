@@ -8,7 +8,6 @@ from typing import Any
 
 import httpx
 
-from spark_apps.sources.jmx_catalog import beans_of, number, readings_of
 from spark_apps.sources.jmx_endpoint import (
     Answer,
     Endpoint,
@@ -19,6 +18,7 @@ from spark_apps.sources.jmx_endpoint import (
     time_of,
     with_labels_as_json,
 )
+from spark_apps.sources.jmx_readings import beans_of, number, readings_of
 
 _RUNTIME = {"type": "read", "mbean": "java.lang:type=Runtime", "attribute": ["Uptime", "StartTime"]}
 

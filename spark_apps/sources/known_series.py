@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from spark_apps.sources.jmx_catalog import Reading
+from spark_apps.sources.jmx_mbeans import Reading
 
 Table = Literal["mbean", "jmx", "jvm", "micrometer", "otel", "container", "node"]
 TABLES: tuple[Table, ...] = ("mbean", "jmx", "jvm", "micrometer", "otel", "container", "node")
@@ -320,7 +320,7 @@ SERIES: tuple[Series, ...] = (
     *_otel_gauges(),
     *_otel_counters(),
     *_otel_requests(),
-    # cAdvisor's, beside the JVM's own in a Prometheus server; without a container's name it is the pod's sum.
+    # cAdvisor's, next to the JVM's own in a Prometheus server; without a container's name it is the pod's sum.
     *(
         Series("container", f"container_cpu_cfs_{name}", Reading("Value", metric), {"container": "*"}, parts=_CGROUP)
         for name, metric in CONTAINER.items()

@@ -64,8 +64,8 @@ async def ask(client: httpx.AsyncClient, endpoint: Endpoint, sample: int, sample
 def _answer(response: httpx.Response, at: datetime, names: Names) -> Answer:
     clashes: list[Clash] = []
     readings = list(readings_of(names, series_of(response.content, names), clashes))
-    beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
-    started_at = _started_at(at, _date_of(response), beside.get(STARTED), beside.get(UPTIME))
+    process_times = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
+    started_at = _started_at(at, _date_of(response), process_times.get(STARTED), process_times.get(UPTIME))
     ours = with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME))
     return Answer(at, started_at, ours, clashes=tuple(map(str, clashes)))
 

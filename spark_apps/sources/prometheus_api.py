@@ -78,8 +78,8 @@ _Series = list[tuple[str, Labels, float]]
 def _answer(names: Names, at: datetime, series: _Series) -> Answer:
     clashes: list[Clash] = []
     readings = list(readings_of(names, series, clashes))
-    beside = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
-    started, uptime_ms = beside.get(STARTED), beside.get(UPTIME)
+    process_times = {metric: value for metric, _, value in readings if metric in (STARTED, UPTIME)}
+    started, uptime_ms = process_times.get(STARTED), process_times.get(UPTIME)
     # The start time first: an uptime is as old as its scrape.
     started_at = time_of(started) if started is not None else start_of(at, uptime_ms, None)
     ours = with_labels_as_json(r for r in readings if r[0] not in (STARTED, UPTIME))

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from streamwarden.base.metric_uses import NEEDED_BY
 
-from spark_apps.sources.jmx_catalog import MBEANS, METRICS, MBean, Role, key_properties
+from spark_apps.sources.jmx_mbeans import MBEANS, MBean, Role
+from spark_apps.sources.jmx_metrics import METRICS
+from spark_apps.sources.jmx_readings import key_properties
 from spark_apps.sources.known_series import NODE_SERIES, STARTED
 
 _OF_CONTROLLERS = frozenset({"active_controllers", "offline_partitions", "unclean_elections_total"})

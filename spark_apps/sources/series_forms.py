@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 
-from spark_apps.sources.jmx_catalog import MBean, Reading, key_properties
+from spark_apps.sources.jmx_mbeans import MBean, Reading
+from spark_apps.sources.jmx_readings import key_properties
 
 Slot = tuple[str, ...]
 """Alternatives for one part of a name, as words joined by `_`; the empty one omits the part."""

@@ -2,7 +2,7 @@
 title: Partitions per broker
 unit: partitions
 kind: stacked
-why: "The twelve brokers with most partitions: if only a few hold too many, a reassignment is enough."
+why: "The twelve brokers with the most partitions: if only a few hold too many, a reassignment is enough."
 */
 with broker as (
   select

@@ -2,7 +2,7 @@
 title: Reclaimable bytes by changelog
 unit: bytes
 kind: stacked
-why: "The topics that the finding lists, all replicas: bytes that the advised settings would free."
+why: "The topics that the finding lists, all replicas: bytes that the recommended settings would free."
 */
 select
   one.topic as label,

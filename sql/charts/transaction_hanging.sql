@@ -2,7 +2,7 @@
 title: Last stable offset and log-end offset
 unit: records
 kind: lines
-why: "The partition with most waiting records, relative to the first hour shown. A hanging transaction holds the flat line."
+why: "The partition with the most waiting records, relative to the first hour shown. A hanging transaction holds the flat line."
 */
 with worst as (
   select partition

@@ -157,7 +157,7 @@ create table metrics.node_hourly (
   primary key (hour, cluster, endpoint)
 ) partition by range (hour);
 
--- Readings of node exporters under Streamwarden's metric names (spark_apps/sources/jmx_catalog.py). Counters are stored as read.
+-- Readings of node exporters under Streamwarden's metric names (spark_apps/sources/jmx_metrics.py). Counters are stored as read.
 create table metrics.node_sample (
   hour timestamptz not null,  -- Hour that it was read for (UTC)
   cluster text not null,  -- Kafka cluster that it belongs to, or that its applications use

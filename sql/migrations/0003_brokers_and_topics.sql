@@ -61,7 +61,7 @@ create table metrics.broker_hourly (
   primary key (hour, cluster, endpoint)
 ) partition by range (hour);
 
--- JMX readings of brokers under Streamwarden's metric names (spark_apps/sources/jmx_catalog.py). Counters are stored as read.
+-- JMX readings of brokers under Streamwarden's metric names (spark_apps/sources/jmx_metrics.py). Counters are stored as read.
 create table metrics.broker_sample (
   hour timestamptz not null,  -- Hour that it was read for (UTC)
   cluster text not null,  -- Kafka cluster
@@ -115,7 +115,7 @@ create table metrics.log_dir_hourly (
   primary key (hour, cluster, broker_id, log_dir)
 ) partition by range (hour);
 
--- What CloudWatch exposes of a broker of Amazon MSK beside what other tables have.
+-- What CloudWatch exposes of a broker of Amazon MSK in addition to what other tables have.
 create table metrics.msk_broker_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster

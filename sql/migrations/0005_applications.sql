@@ -55,7 +55,7 @@ create table metrics.jvm_app_hourly (
 ) partition by range (hour);
 create index jvm_app_hourly_restoring on metrics.jvm_app_hourly (hour) where restored_records_per_second is not null;
 
--- JMX readings of applications under Streamwarden's metric names (spark_apps/sources/jmx_catalog.py). Counters are stored as read.
+-- JMX readings of applications under Streamwarden's metric names (spark_apps/sources/jmx_metrics.py). Counters are stored as read.
 create table metrics.jvm_app_sample (
   hour timestamptz not null,  -- Hour that it was read for (UTC)
   cluster text not null,  -- Kafka cluster that it uses

@@ -1,5 +1,5 @@
 -- The incident of a finding's newest ticket: the root cause first, then its downstream effects by depth. `message` is
--- the evidence for the cause, `linked_by` who linked it by hand.
+-- the evidence for the cause, `linked_by` who linked it manually.
 select
   m.*,
   own.summary_ticket_id is null as has_issue,

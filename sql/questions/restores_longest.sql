@@ -1,8 +1,8 @@
 /*
-title: Whose state restores took longest
+title: Which processes restored state longest
 subject: streams
 description: >
-  Kafka Streams processes that restored state stores: hours with restoring, and most records left.
+  Kafka Streams processes that restored state stores: hours with restoring, and the most records left.
 params:
   days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}
@@ -14,7 +14,7 @@ columns:
   hours_restoring: Hours in which it restored state
   first_hour: First of these hours (UTC)
   last_hour: Last of these hours (UTC)
-  most_records_left: Most records left to restore
+  most_records_left: Largest number of records left to restore
 */
 with -- The newest gathered hour.
 newest as (

@@ -16,7 +16,7 @@ from streamwarden.base.hours import start_of_hour
 
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
-from spark_apps.sources.jmx_catalog import Role
+from spark_apps.sources.jmx_mbeans import Role
 from tests.bench.metric import Metric
 from tests.bench.serving import serving
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import psutil
 import sqlalchemy as sa
-from demo.aws_endpoint import Kind
+from demo.aws_faults import Kind
 from streamwarden.base.catalog import APPS
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate

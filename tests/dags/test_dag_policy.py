@@ -175,7 +175,7 @@ def test_the_hour_of_a_run(dags: dict[str, Any]) -> None:
 
     begin = datetime(2026, 11, 21, 5, tzinfo=UTC)
     assert hour_of(SimpleNamespace(data_interval_start=begin, run_after=None)) == "2026-11-21T05:00:00+00:00"
-    # Triggered by hand without a date: the last full hour.
+    # Triggered manually without a date: the last full hour.
     by_hand = SimpleNamespace(data_interval_start=None, run_after=begin.replace(minute=40))
     assert hour_of(by_hand) == "2026-11-21T04:00:00+00:00"
     with pytest.raises(StreamwardenError, match="must be the start of an hour, like 2026-11-21T05:00"):

@@ -7,7 +7,7 @@ import pytest
 from streamwarden.detectors import load_detectors
 from streamwarden.docs import pages, stale_pages
 from streamwarden.questions import load_questions
-from streamwarden.store import migrate
+from streamwarden.store import migration_files
 
 
 def test_the_pages_are_not_stale() -> None:
@@ -45,8 +45,8 @@ def test_the_dictionary_has_the_newest_comment_of_a_column() -> None:
 
 @pytest.mark.slow
 def test_a_changed_comment_makes_the_dictionary_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(migrate.SQL, tmp_path / "sql")
-    monkeypatch.setattr(migrate, "SQL", tmp_path / "sql")
+    shutil.copytree(migration_files.SQL, tmp_path / "sql")
+    monkeypatch.setattr(migration_files, "SQL", tmp_path / "sql")
     monkeypatch.setattr("streamwarden.store.dictionary.CACHE", tmp_path)
     (tmp_path / "sql" / "migrations" / "9001_better.sql").write_text(
         "comment on column detect.load.rows is 'Rows that were loaded, by table';"

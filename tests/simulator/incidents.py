@@ -23,8 +23,8 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 from streamwarden.causes import find_causes
 from streamwarden.detectors import Finding, load_detectors
-from streamwarden.detectors.evaluate import store_findings
 from streamwarden.detectors.resources import KINDS, Resource
+from streamwarden.detectors.results import store_findings
 from streamwarden.tickets import reconcile
 
 from tests.simulator.bench import Bench

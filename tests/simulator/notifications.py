@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from streamwarden.base.hours import HOUR
 from streamwarden.causes import find_causes
 from streamwarden.detectors import Finding
-from streamwarden.detectors.evaluate import store_findings
+from streamwarden.detectors.results import store_findings
 from streamwarden.tickets import deliver, reconcile
 
 from tests.plugins.tickets.scenario import MemorySink

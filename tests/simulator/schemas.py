@@ -127,7 +127,7 @@ class Node:
             case "time":
                 return f"2026-01-{chance.randint(1, 28):02d}T{chance.randint(0, 23):02d}:00:00Z"
             case "text":
-                return chance.choice(("", "by hand", "Käse und Brot", 'a "quoted" one'))
+                return chance.choice(("", "manually", "Käse und Brot", 'a "quoted" one'))
             case _:
                 return f"{chance.randrange(10**12):012d}"
 

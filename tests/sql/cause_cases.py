@@ -17,8 +17,8 @@ import sqlalchemy as sa
 import yaml
 from streamwarden.causes import Cause, weigh
 from streamwarden.detectors import Finding, load_detectors
-from streamwarden.detectors.evaluate import store_findings
 from streamwarden.detectors.resources import KINDS, Resource
+from streamwarden.detectors.results import store_findings
 
 from tests.sql.rows import HOUR, insert_row
 

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.metric_uses import NEEDED_BY
 
-from spark_apps.sources.jmx_catalog import METRICS
+from spark_apps.sources.jmx_metrics import METRICS
 from tests.sql.cases import CASES_OF, DETECTORS, Case, evaluate_case
 from tests.sql.metric_uses import COLUMNS, without
 

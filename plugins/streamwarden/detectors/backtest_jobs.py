@@ -24,7 +24,7 @@ from streamwarden.detectors.load import Detector, ParameterValue, load_detectors
 log = logging.getLogger(__name__)
 LOOK_BACK = timedelta(days=14)
 MAX_WAITING, KEPT, MAX_TICKETS = 5, 20, 50
-"""Queued and running backtests in all; kept ones of a detector; differing tickets in a result."""
+"""Queued and running backtests in total; kept ones of a detector; differing tickets in a result."""
 MAX_RUN, STATEMENT_TIMEOUT = timedelta(minutes=5), "60s"
 _LOCK = 7063
 """Key of the advisory lock under which a backtest is queued or taken."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -15,38 +14,20 @@ import psycopg
 import sqlalchemy as sa
 
 from streamwarden.base.catalog import APPS
-from streamwarden.base.config import Config, DetectorException
+from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors import select
+from streamwarden.detectors.exceptions import applies_to, exceptions_of
 from streamwarden.detectors.finding import Finding, make_finding
-from streamwarden.detectors.load import EXCEPTED, Detector, ParameterValue
+from streamwarden.detectors.load import EXCEPTED, Detector
 from streamwarden.detectors.price_age import with_age_of_prices
 from streamwarden.detectors.resources import KINDS, Resource, resource_key
+from streamwarden.detectors.results import DetectorRun, Params, store_run
 
 log = logging.getLogger(__name__)
 
 Row = dict[str, Any]
-Params = Mapping[str, ParameterValue]
-
-
-@dataclass(frozen=True)
-class DetectorRun:
-    """Result of evaluating an hour: `status` is evaluated, blocked (tables were not loaded), or failed."""
-
-    detector: str
-    status: str
-    message: str | None
-    firing: int = 0
-    ok: int = 0
-    unknown: int = 0
-    blocked_by: tuple[str, ...] = ()
-    """Apps that have not loaded the tables that the detector reads."""
-
-    @property
-    def findings(self) -> int:
-        """Number of findings of all statuses."""
-        return self.firing + self.ok + self.unknown
 
 
 def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Config) -> DetectorRun:
@@ -74,7 +55,7 @@ def evaluate(engine: sa.Engine, detector: Detector, hour: datetime, config: Conf
     detector_run = DetectorRun(
         detector.id, status, problem, counts["firing"], counts["ok"], counts["unknown"], tuple(missing)
     )
-    _store(engine, detector, hour, config, params, detector_run, found, time.monotonic() - started)
+    store_run(engine, detector, hour, config, params, detector_run, found, time.monotonic() - started)
     return detector_run
 
 
@@ -126,7 +107,7 @@ def evaluated_rows(
     with_params: dict[int, dict[str, Row]] = {}
     for key, row in rows.items():
         resource = known[key]
-        matching = next((pair for pair in exceptions if _matches(pair[1], resource)), None)
+        matching = next((pair for pair in exceptions if applies_to(pair[1], resource)), None)
         if matching is None:
             yield EvaluatedRow(resource, row, params)
         elif matching[1].off:
@@ -137,12 +118,6 @@ def evaluated_rows(
             if number not in with_params:
                 with_params[number] = _by_key(detector, run(connection, detector, hour, own))
             yield EvaluatedRow(resource, with_params[number].get(key, row), own)
-
-
-def exceptions_of(detector: Detector, config: Config) -> Sequence[DetectorException]:
-    """The config's exceptions of a detector, in order: the first that matches a resource applies."""
-    settings = config.detectors.get(detector.id)
-    return settings.exceptions if settings else ()
 
 
 def run(connection: sa.Connection, detector: Detector, hour: datetime, params: Params) -> list[Row]:
@@ -213,11 +188,6 @@ def _resources(
             kind, columns, name, own["owner"] if own else None, own["application"] if own else None
         )
     return resources
-
-
-def _matches(exception: DetectorException, resource: Resource) -> bool:
-    values = {**resource.columns, "owner": resource.owner or "", "application": resource.application or ""}
-    return exception.matches(values)
 
 
 def _discovered_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
@@ -324,122 +294,12 @@ def _not_loaded(connection: sa.Connection, detector: Detector, hour: datetime, c
     }
 
 
-def _store(
-    engine: sa.Engine, detector: Detector, hour: datetime, config: Config, params: Params, detector_run: DetectorRun,
-    found: Sequence[Finding], seconds: float,
-) -> None:  # fmt: skip
-    evaluated_at = datetime.now(UTC)
-    with engine.begin() as connection:
-        connection.execute(_DETECTOR, _detector_row(detector, evaluated_at))
-        connection.execute(
-            _DETECTOR_RUN,
-            {
-                "hour": hour,
-                "detector": detector.id,
-                "status": detector_run.status,
-                "message": detector_run.message,
-                "sql_checksum": detector.checksum,
-                "params": json.dumps(params),
-                "firing": detector_run.firing,
-                "ok": detector_run.ok,
-                "unknown": detector_run.unknown,
-                "seconds": seconds,
-                "evaluated_at": evaluated_at,
-            },
-        )
-        if detector_run.status != "evaluated":
-            return
-        connection.execute(
-            sa.text("delete from detect.evaluation where hour = :hour and detector = :detector"),
-            {"hour": hour, "detector": detector.id},
-        )
-        store_findings(connection, found, hour, evaluated_at)
-        _note_exceptions(connection, detector, hour, config, found)
-
-
-def store_findings(connection: sa.Connection, found: Sequence[Finding], hour: datetime, evaluated_at: datetime) -> None:
-    """Copies findings into `detect.evaluation`, in one statement, because a trigger processes all of them at once."""
-    rows = [finding.to_row() | {"hour": hour, "evaluated_at": evaluated_at} for finding in found]
-    if rows:
-        raw: psycopg.Connection[Any] = connection.connection.driver_connection  # type: ignore[assignment]
-        columns = ", ".join(rows[0])
-        with raw.cursor() as cursor, cursor.copy(f"copy detect.evaluation ({columns}) from stdin") as copy:
-            for row in rows:
-                copy.write_row([json.dumps(v) if isinstance(v, dict | list) else v for v in row.values()])
-
-
-def _note_exceptions(
-    connection: sa.Connection, detector: Detector, hour: datetime, config: Config, found: Sequence[Finding]
-) -> None:
-    """Stores how many resources each exception matched, to show those that match none."""
-    exceptions = exceptions_of(detector, config)
-    rules = [exception.rule for exception in exceptions]
-    connection.execute(
-        sa.text("delete from detect.exception where detector = :detector and rule <> all(:rules)"),
-        {"detector": detector.id, "rules": rules},
-    )
-    for exception in exceptions:
-        resources = sum(_matches(exception, finding.resource) for finding in found)
-        values = {"detector": detector.id, "rule": exception.rule, "hour": hour, "resources": resources}
-        connection.execute(_EXCEPTION, values | {"matched": hour if resources else None})
-
-
-def _detector_row(detector: Detector, now: datetime) -> dict[str, Any]:
-    header = {
-        "resource_kind": detector.resource_kind,
-        "reads": detector.reads,
-        "identity": detector.identity,
-        "narrower_kinds": detector.narrower_kinds,
-        "params": {n: {"default": p.default, "unit": p.unit, "why": p.why} for n, p in detector.params.items()},
-        "open_after_hours": detector.open_after_hours,
-        "clear_after_hours": detector.clear_after_hours,
-        "key_metrics": detector.key_metrics,
-        "runbook": detector.runbook,
-        "limitations": detector.limitations,
-    }
-    return {
-        "detector": detector.id,
-        "title": detector.title,
-        "severity": detector.severity,
-        "maturity": detector.maturity,
-        "owner": detector.owner_role,
-        "header": json.dumps(header),
-        "sql_checksum": detector.checksum,
-        "loaded_at": now,
-    }
-
-
-_DETECTOR = sa.text("""
-    insert into detect.detector (detector, title, severity, maturity, owner, header, sql_checksum, loaded_at)
-    values (:detector, :title, :severity, :maturity, :owner, :header, :sql_checksum, :loaded_at)
-    on conflict (detector) do update set
-      title = excluded.title, severity = excluded.severity, maturity = excluded.maturity, owner = excluded.owner,
-      header = excluded.header, sql_checksum = excluded.sql_checksum, loaded_at = excluded.loaded_at""")
-_DETECTOR_RUN = sa.text("""
-    insert into detect.detector_run
-      (hour, detector, status, message, sql_checksum, params, firing, ok, unknown, seconds, evaluated_at)
-    values
-      (:hour, :detector, :status, :message, :sql_checksum, :params, :firing, :ok, :unknown, :seconds, :evaluated_at)
-    on conflict (hour, detector) do update set
-      status = excluded.status, message = excluded.message, sql_checksum = excluded.sql_checksum,
-      params = excluded.params, firing = excluded.firing, ok = excluded.ok, unknown = excluded.unknown,
-      seconds = excluded.seconds, evaluated_at = excluded.evaluated_at""")
 # A week of all topics has to fit into memory for sorts and joins. JIT compilation takes longer than it saves. The rows
 # of an hour are stored together, so an index scan is cheaper than reading the partition of a month.
 _FOR_LARGE_QUERIES = sa.text("""
     select
       set_config('work_mem', '64MB', true), set_config('jit', 'off', true),
       set_config('random_page_cost', '1.1', true)""")
-_EXCEPTION = sa.text("""
-    insert into detect.exception (detector, rule, first_hour, last_hour, matched_hour, resources)
-    values (:detector, :rule, :hour, :hour, :matched, :resources)
-    on conflict (detector, rule) do update set
-      first_hour = least(exception.first_hour, excluded.first_hour),
-      last_hour = greatest(exception.last_hour, excluded.last_hour),
-      matched_hour = greatest(exception.matched_hour, excluded.matched_hour),
-      resources = case
-        when excluded.last_hour >= exception.last_hour then excluded.resources else exception.resources
-      end""")
 # A join, because with `= any(:keys)` PostgreSQL compares each row with all keys one by one.
 _HOSTS_DOWN = sa.text("""
     select distinct b.cluster, last.host

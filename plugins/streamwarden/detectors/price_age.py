@@ -21,7 +21,7 @@ def with_age_of_prices(connection: sa.Connection, hour: datetime, found: Sequenc
     as_of = connection.execute(_OLDEST, {"hour": hour}).scalar()
     if as_of is None or hour.date() - as_of <= timedelta(days=OLD_PRICE_DAYS):
         return list(found)
-    note = f"Prices are AWS list prices of {as_of}, more than {OLD_PRICE_DAYS} days old."
+    note = f"AWS list prices of {as_of} are more than {OLD_PRICE_DAYS} days old."
     return [replace(one, details=(*one.details, note)) if _has_list_price(one) else one for one in found]
 
 

@@ -1,1 +1,1 @@
-"""What is kept in the warehouse beside the apps' rows: its schema, named SQL, prices, housekeeping."""
+"""What is kept in the warehouse in addition to the apps' rows: its schema, named SQL, prices, housekeeping."""

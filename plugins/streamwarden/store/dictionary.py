@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from streamwarden.base.embedded import stop_server
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
-from streamwarden.store import dependents
+from streamwarden.store import dependents, migration_files
 from streamwarden.store import migrate as migration
 from streamwarden.store.migrate import migrate
 
@@ -105,8 +105,8 @@ def _dictionary(columns: Sequence[Sequence[Any]], functions: Sequence[Sequence[A
 
 
 def _checksum() -> str:
-    makers = [Path(module.__file__ or "") for module in (migration, dependents)] + [Path(__file__)]
+    makers = [Path(module.__file__ or "") for module in (migration, migration_files, dependents)] + [Path(__file__)]
     digest = hashlib.sha256()
-    for file in (*makers, *migration.migration_files(), *migration.replaceable_files()):
+    for file in (*makers, *migration_files.migration_files(), *migration_files.replaceable_files()):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()

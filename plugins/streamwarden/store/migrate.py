@@ -21,11 +21,9 @@ would be applied (`migrate --back` applies older texts on purpose).
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from pathlib import Path
 
 import psycopg
@@ -33,7 +31,6 @@ import sqlalchemy as sa
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import SQL
 from streamwarden.base.warehouse import open_warehouse
 from streamwarden.store.dependents import (
     Saved,
@@ -44,6 +41,18 @@ from streamwarden.store.dependents import (
     put_back,
     run,
     take_down,
+)
+from streamwarden.store.migration_files import (
+    checksum_of,
+    comments,
+    file_named,
+    functions_in,
+    functions_of_migrations,
+    migration_files,
+    name_of,
+    replaceable_files,
+    retired_files,
+    views_in,
 )
 
 _HISTORY = """
@@ -169,8 +178,8 @@ class _Migration:
         _refuse_newer(self.known, self.back)
         # Function bodies are checked at the end, when all objects exist. Names are schema-qualified.
         run(self.connection, "set local check_function_bodies = off; set local search_path = pg_catalog")
-        applied = [_name(file) for file in migration_files() if self._apply_migration(file)]
-        applied += [_name(file) for file in replaceable_files() if self._renew(file)]
+        applied = [name_of(file) for file in migration_files() if self._apply_migration(file)]
+        applied += [name_of(file) for file in replaceable_files() if self._renew(file)]
         self._put_others_back()
         self._drop_left_over()
         if applied:
@@ -178,10 +187,10 @@ class _Migration:
         return applied
 
     def _apply_migration(self, file: Path) -> bool:
-        if known := self.known.get(_name(file)):
-            if known.checksum != _checksum(file):
+        if known := self.known.get(name_of(file)):
+            if known.checksum != checksum_of(file):
                 raise StreamwardenError(
-                    f"sql/{_name(file)}: was edited after it was applied. Restore it and add a new migration."
+                    f"sql/{name_of(file)}: was edited after it was applied. Restore it and add a new migration."
                 )
             return False
         before = attached(self.connection)
@@ -208,14 +217,14 @@ class _Migration:
                     run(self.connection, definition)
             except psycopg.Error as error:
                 raise StreamwardenError(
-                    f"nothing was changed: sql/{_name(file)} would drop {name}, and it does not fit the new table"
+                    f"nothing was changed: sql/{name_of(file)} would drop {name}, and it does not fit the new table"
                     f" ({first_line(error)}). Change or drop it first."
                 ) from error
 
     def _renew(self, file: Path) -> bool:
         """Applies a file if its text has changed or one of its objects is missing; True if the text has changed."""
-        had = self.makes.get(_name(file), [])
-        changed = self.known.get(_name(file), _NEW).checksum != _checksum(file)
+        had = self.makes.get(name_of(file), [])
+        changed = self.known.get(name_of(file), _NEW).checksum != checksum_of(file)
         if not changed and all(self._exists(made) for made in had):
             return False
         self._refuse_what_others_made(file)
@@ -223,7 +232,7 @@ class _Migration:
         self._execute(file, lambda: had or list(before))
         after = self._functions(file)
         self._refuse_functions_of_others(file, {f for f in after if after[f] != before.get(f, after[f])})
-        makes = [f"view {view}" for view in _views(file)] + [f for f in after if after[f] != before.get(f)]
+        makes = [f"view {view}" for view in views_in(file)] + [f for f in after if after[f] != before.get(f)]
         self._part_with(file, [made for made in had if made not in makes], makes)
         self._comment(file)
         self._remember(file, makes)
@@ -236,7 +245,7 @@ class _Migration:
     def _part_with(self, file: Path, gone: list[str], makes: list[str]) -> None:
         """Drops older signatures at once, because callers still find them; other objects at the end, if unused."""
         still = {_callable(made) for made in makes}
-        self.left_over[_name(file)] = [made for made in gone if _callable(made) not in still]
+        self.left_over[name_of(file)] = [made for made in gone if _callable(made) not in still]
         if older := [made for made in gone if _callable(made) in still]:
             self._take_down(file, older)
 
@@ -247,18 +256,18 @@ class _Migration:
                 return
         except psycopg.Error as error:
             if error.sqlstate not in _IN_THE_WAY or not (names := in_its_way()):
-                raise StreamwardenError(f"sql/{_name(file)}: {first_line(error)}") from error
+                raise StreamwardenError(f"sql/{name_of(file)}: {first_line(error)}") from error
         self._take_down(file, names)
         try:
             run(self.connection, file.read_text())
         except psycopg.Error as error:
-            raise StreamwardenError(f"sql/{_name(file)}: {first_line(error)}") from error
+            raise StreamwardenError(f"sql/{name_of(file)}: {first_line(error)}") from error
 
     def _take_down(self, file: Path, names: list[str]) -> None:
         try:
             self.down += take_down(self.connection, names)
         except StreamwardenError as error:
-            raise StreamwardenError(f"sql/{_name(file)}: {error}") from error
+            raise StreamwardenError(f"sql/{name_of(file)}: {error}") from error
 
     def _put_others_back(self) -> None:
         waiting = [saved for saved in self.down if saved.name not in self.ours | self._ours()]
@@ -281,7 +290,7 @@ class _Migration:
 
     def _drop_left_over(self) -> None:
         """Drops objects that no file creates any more. An object with dependents stays until a later migration."""
-        there = {_name(file) for file in (*migration_files(), *replaceable_files())}
+        there = {name_of(file) for file in (*migration_files(), *replaceable_files())}
         left_over = {**self.left_over, **{name: self.makes.pop(name) for name in set(self.makes) - there}}
         gone = {made for makes in left_over.values() for made in makes} - self._ours()
         waiting = [made for made in sorted(gone) if self._exists(made)]
@@ -297,20 +306,20 @@ class _Migration:
                 self.connection.execute(_FORGET, {"name": name})
 
     def _refuse_what_others_made(self, file: Path) -> None:
-        for view in _views(file):
+        for view in views_in(file):
             if f"view {view}" not in self.ours and self._exists(f"view {view}"):
                 raise StreamwardenError(
-                    f"sql/{_name(file)}: {view} exists and is not Streamwarden's. Rename it: `alter view … rename"
+                    f"sql/{name_of(file)}: {view} exists and is not Streamwarden's. Rename it: `alter view … rename"
                     " to …`."
                 )
 
     def _refuse_functions_of_others(self, file: Path, replaced: set[str]) -> None:
         """Checked after the file has run, when the signatures are known; an error rolls everything back."""
         for made in sorted(replaced - self.ours):
-            if _callable(made) not in _functions_of_migrations():
+            if _callable(made) not in functions_of_migrations():
                 raise StreamwardenError(
-                    f"sql/{_name(file)}: {made.removeprefix('function ')} exists and is not Streamwarden's. Rename it:"
-                    f" `alter {made} rename to …`."
+                    f"sql/{name_of(file)}: {made.removeprefix('function ')} exists and is not Streamwarden's. Rename"
+                    f" it: `alter {made} rename to …`."
                 )
 
     def _check_bodies(self) -> None:
@@ -326,7 +335,7 @@ class _Migration:
 
     def _functions(self, file: Path) -> dict[str, str]:
         """Functions with the names in a file, each with the ctid of its row, which changes when it is replaced."""
-        return dict(self.connection.execute(_FUNCTIONS, {"names": _function_names(file)}).tuples().all())
+        return dict(self.connection.execute(_FUNCTIONS, {"names": functions_in(file)}).tuples().all())
 
     def _ours(self) -> set[str]:
         return {made for makes in self.makes.values() for made in makes}
@@ -341,41 +350,39 @@ class _Migration:
             try:
                 run(self.connection, statement)
             except psycopg.Error as error:
-                raise StreamwardenError(f"sql/{_name(file)}: {first_line(error)}") from error
+                raise StreamwardenError(f"sql/{name_of(file)}: {first_line(error)}") from error
 
     def _remember(self, file: Path, makes: list[str]) -> None:
-        self.makes[_name(file)] = makes
-        checksum, known = _checksum(file), self.known.get(_name(file), _NEW)
+        self.makes[name_of(file)] = makes
+        checksum, known = checksum_of(file), self.known.get(name_of(file), _NEW)
         if self.back and checksum in known.superseded:  # later texts may be applied again
             superseded = known.superseded[: known.superseded.index(checksum)]
         else:
             superseded = [had for had in (*known.superseded, known.checksum) if had not in ("", checksum)]
-        row = {"name": _name(file), "checksum": checksum, "makes": makes, "superseded": superseded}
+        row = {"name": name_of(file), "checksum": checksum, "makes": makes, "superseded": superseded}
         self.connection.execute(_REMEMBER, row)
 
 
 def _due(known: dict[str, _Known]) -> list[str]:
     """Names of the files whose text differs from the applied one."""
     files = (*migration_files(), *replaceable_files())
-    return [_name(file) for file in files if known.get(_name(file), _NEW).checksum != _checksum(file)]
+    return [name_of(file) for file in files if known.get(name_of(file), _NEW).checksum != checksum_of(file)]
 
 
 def _refuse_newer(known: dict[str, _Known], back: bool = False) -> None:
-    retired = {
-        line.split()[0] for line in (SQL / "retired.txt").read_text().splitlines() if line.strip()[:1] not in ("", "#")
-    }
+    retired = retired_files()
     if _BEFORE_0_1_0 in known:
         raise StreamwardenError(
             "the warehouse was created before release 0.1.0, which has a new schema. Migrate a new database"
             " (`warehouse.url`, or another `warehouse.data_folder`); this one is not changed."
         )
-    if unknown := [name for name in sorted(known) if not (SQL / name).exists() and name not in retired]:
+    if unknown := [name for name in sorted(known) if not file_named(name).exists() and name not in retired]:
         raise StreamwardenError(
             f"the warehouse was migrated by a newer release: this release does not have {_some(unknown)}. Nothing was"
             " changed; run the newer release. (If the file was deleted on purpose, list it in sql/retired.txt.)"
         )
     due = [] if back else _due(known)
-    if due and all(_checksum(SQL / name) in known.get(name, _NEW).superseded for name in due):
+    if due and all(checksum_of(file_named(name)) in known.get(name, _NEW).superseded for name in due):
         raise StreamwardenError(
             f"the warehouse was migrated by a newer release: this release has an older text of {_some(due)}. Nothing"
             " was changed; run the newer release. (To go back on purpose: `streamwarden migrate --back`.)"
@@ -386,77 +393,5 @@ def _some(names: list[str]) -> str:
     return f"sql/{names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def comments(text: str) -> Iterator[str]:
-    """COMMENT ON statements for the `-- …` lines above each table, view, or function, and after each column."""
-    heading: list[str] = []
-    relation: tuple[str, str] | None = None
-    view: tuple[str, str] | None = None  # its columns are those of the select that begins a line, not of CTEs
-    for line in text.splitlines():
-        if opened := re.match(
-            r"(?:create (?:or replace )?|alter )(table|view|function) (?:if not exists )?([\w.]+)", line
-        ):
-            if heading and not line.startswith("alter"):
-                yield _comment(f"{opened[1]} {opened[2]}", " ".join(heading))
-            relation = (opened[1], opened[2]) if opened[1] == "table" else None
-            view = (opened[1], opened[2]) if opened[1] == "view" else None
-            heading = []
-        elif line.startswith("select") and view:
-            relation = view
-        elif line.startswith("-- "):
-            heading.append(line[3:].strip())
-        elif relation and (column := _commented_column(line, relation[0])):
-            yield _comment(f"column {relation[1]}.{column[0]}", column[1])
-        elif not line.startswith(" "):
-            heading = []
-            relation = None if line.startswith((")", "from")) or not line.strip() else relation
-
-
-def _commented_column(line: str, kind: str) -> tuple[str, str] | None:
-    # A table's column begins with its name; a view's ends in it: `… as name,  -- comment`, `t.name,  -- comment`.
-    found = re.match(r"  (?:add column )?(\w+) .*?-- (.+)$" if kind == "table" else r"  .*?(\w+),?\s+-- (.+)$", line)
-    return (found[1], found[2].strip()) if found else None
-
-
-def _comment(target: str, text: str) -> str:
-    quoted = text.replace("'", "''")
-    return f"comment on {target} is '{quoted}'"
-
-
-def migration_files() -> list[Path]:
-    """Files of migrations, in order."""
-    return sorted((SQL / "migrations").glob("*.sql"))
-
-
-def replaceable_files() -> list[Path]:
-    """Files of functions, then of views, each after those that it reads."""
-    made_by = {view: file for file in sorted((SQL / "views").glob("*.sql")) for view in _views(file)}
-    reads = {
-        file: {made_by[name] for name in re.findall(r"\w+\.\w+", file.read_text()) if name in made_by} - {file}
-        for file in made_by.values()
-    }
-    return [*sorted((SQL / "functions").glob("*.sql")), *TopologicalSorter(reads).static_order()]
-
-
-def _views(file: Path) -> list[str]:
-    return re.findall(r"^create (?:or replace )?view ([\w.]+)", file.read_text(), re.MULTILINE)
-
-
-def _function_names(file: Path) -> list[str]:
-    return re.findall(r"^create (?:or replace )?function ([\w.]+)", file.read_text(), re.MULTILINE)
-
-
-def _functions_of_migrations() -> set[str]:
-    """Functions that migrations created before they had their own files."""
-    return {f"function {name}" for file in migration_files() for name in _function_names(file)}
-
-
 def _callable(made: str) -> str:
     return made.split("(")[0]
-
-
-def _name(file: Path) -> str:
-    return f"{file.parent.name}/{file.name}"
-
-
-def _checksum(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -294,7 +294,7 @@ def line(run: Run, ticket: Ticket, group: Group, tickets: Tickets, evidence: Evi
 
 
 def _linked_by(ticket: Ticket, group: Group, evidence: Evidence) -> str | None:
-    """Who linked a finding to its incident by hand; None: its place follows from evidence."""
+    """Who manually linked a finding to its incident; None: evidence linked it."""
     members = {other["fingerprint"] for other in group.members}
     if evidence.accepted.get(ticket["fingerprint"]) in members:
         return None

@@ -71,7 +71,7 @@ def listed(lines: Sequence[str], most: int) -> list[str]:
 
 def cause_evidence(weighed: Mapping[str, Any]) -> str:
     """Evidence for a cause and its strength, in parentheses."""
-    return f"({clean(weighed['message'])}; {weighed['strength'] * 100:.0f} %)"
+    return f"({clean(weighed['message'])}; evidence {weighed['strength'] * 100:.0f} %)"
 
 
 def no_root_cause(

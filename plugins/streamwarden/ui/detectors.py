@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config, load_config
 from streamwarden.base.warehouse import open_warehouse
 from streamwarden.detectors import Detector, backtest_jobs, load_detectors
-from streamwarden.detectors.evaluate import exceptions_of
+from streamwarden.detectors.exceptions import exceptions_of
 from streamwarden.detectors.explain import psql_script
 from streamwarden.store.queries import Row
 from streamwarden.ui.links import UnknownError

@@ -322,7 +322,7 @@ def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
 
 def _source_hour(row: Row) -> Row:
     status = "answered" if row["answered"] == row["asked"] else "partly" if row["answered"] else "unanswered"
-    return row | {"status": status, "text": f"{row['answered']} of {counted(row['asked'], 'request')} answered"}
+    return row | {"status": status, "text": f"{row['answered']} of {counted(row['asked'], 'request')} succeeded"}
 
 
 def _tables(metrics: Mapping[str, Any]) -> tuple[Row, list[Row]]:

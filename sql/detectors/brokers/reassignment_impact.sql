@@ -21,7 +21,7 @@ params:
     default: 2
     unit: ratio
     why: "of the maximum lag on the day before the reassignment, and in this hour of the four weeks before"
-  led_share: {default: 0.8, unit: ratio, why: "so much of the late partitions must be led by brokers that take part"}
+  led_share: {default: 0.8, unit: ratio, why: "so much of the lagging partitions must be led by brokers that take part"}
   groups_ratio:
     default: 0.5
     unit: ratio

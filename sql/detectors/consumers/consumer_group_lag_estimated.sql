@@ -19,7 +19,7 @@ verdicts:
       does not fall.
     details: &details
       - "At the start of the hour the lag was {{ lag_records_before }}."
-      - "{% if late_topics > 1 %}The group is late on {{ late_topics.value }} topics.{% endif %}"
+      - "{% if late_topics > 1 %}The group lags on {{ late_topics.value }} topics.{% endif %}"
     impact: &impact "Records wait until the group processes them, and retention may delete them first."
     actions: &actions
       - "Check whether the application of the group runs, and on how many instances."

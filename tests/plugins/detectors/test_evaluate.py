@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config
-from streamwarden.base.config.model import Owner
+from streamwarden.base.config.detectors import Owner
 from streamwarden.detectors import Detector, evaluate, findings, load_detectors
 from streamwarden.detectors.evaluate import sync_config
 
@@ -174,7 +174,7 @@ def test_a_finding_with_a_list_price_states_its_age(
             )
         insert_row(connection, "inventory.volume_hourly", volume | {"region": "r"})
         [found] = findings(connection, detector(tmp_path, sql), HOUR, Config(), {})
-    note = f"Prices are AWS list prices of {HOUR.date() - timedelta(days=days)}, more than 90 days old."
+    note = f"AWS list prices of {HOUR.date() - timedelta(days=days)} are more than 90 days old."
     assert (note in found.details) is is_noted
 
 

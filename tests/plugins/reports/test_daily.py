@@ -23,7 +23,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 from demo.process import free_port
 from streamwarden.base.config import Config, Reports, Tickets
-from streamwarden.base.config.model import Route
+from streamwarden.base.config.tickets import Route
 from streamwarden.base.config.trackers import Console, Mail
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors

@@ -57,7 +57,7 @@ def test_capacity_has_dates_and_unknown_kinds_are_named(scenario: DeliveryScenar
     assert "80.0 GiB (80 %) 100.0 GiB 2026-01-25" in text, "20 GiB are left at 1 GiB a day, from 5 January 00:00"
     assert "500 (50 %) 1,000 not within a year" in text
     assert "Network of instances Not evaluated: use or limit is not reported." in text
-    assert "<script" not in report.html and "1 resource of those below reaches its limit within 90 days" in text
+    assert "<script" not in report.html and "1 resource below reaches its limit within 90 days" in text
     assert "reaches its limit on 2026-01-25" in report.text and "* network: Not evaluated" in report.text
     assert next(iter(report.images.values())).startswith(b"\x89PNG") and "Disk 80 %" in report.html
 
@@ -87,11 +87,11 @@ def test_advice_that_was_acted_on_has_its_saving(scenario: DeliveryScenario) -> 
     scenario.evaluate(1, {"v1": "ok", "v2": "firing"}, metrics=saving, owner="storage")
     report = render_monthly(scenario.engine, Config(), FIRST, now=hour(1))
     text = _words(report.html)
-    assert "Advice acted on saves $120 a month." in text
+    assert "Implemented recommendations save $120 a month." in text
     assert re.search(r"v1 storage 2026-01-05 \$120", text) and "saves $120 a month" in report.text
     scenario.evaluate(2, {"v1": "unknown", "v2": "firing"}, metrics=saving, owner="storage")
     unknown = _words(render_monthly(scenario.engine, Config(), FIRST, now=hour(2)).html)
-    assert "Advice acted on None." in unknown, "a resource that was not evaluated has saved nothing yet"
+    assert "Implemented recommendations None." in unknown, "a resource that was not evaluated has saved nothing yet"
 
 
 def test_owners_and_files(scenario: DeliveryScenario, tmp_path: Path) -> None:

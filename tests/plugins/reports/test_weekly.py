@@ -69,7 +69,7 @@ def test_the_oldest_findings_are_listed_even_if_others_are_more_severe(
 ) -> None:
     monkeypatch.setattr(weekly, "MOST_LINES", 1)
     text = _words(render_weekly(scenario.engine, Config(), MONDAY, now=hour(3)).html)
-    oldest = text[text.index("Open the longest") :]
+    oldest = text[text.index("Longest open findings") :]
     assert "title: old" in oldest and "and 1 more" in oldest
     assert "&lt;script&gt;" not in oldest.partition("and 1 more")[0]
 
@@ -140,15 +140,16 @@ def test_the_broker_with_the_least_network_headroom_after_losing_a_peer_is_named
     html, text = rendered()
     # a-1 receives 30 and 30 more, of 100; the other sends 40 and 60 more, of 200.
     assert (
-        "Network: with the peer lost that gets most, broker 1 of a would get 60 % of what its instance sustains,"
-        " 30 % now: the fullest of 2 brokers; of 2 more it isn't known."
+        "Network: if the busiest peer fails, broker 1 of a would receive 60 % of its instance's baseline bandwidth"
+        " (now 30 %), the highest of 2 brokers; 2 more are not known."
     ) in html.replace("&#39;", "'")
-    assert "* Network with a peer lost: broker 1 of a, 60 % in (30 % now; fullest of 2 brokers, 2 not known)" in text
+    line = "* Network if the busiest peer fails: broker 1 of a, 60 % in (30 % now; highest of 2 brokers, 2 not known)"
+    assert line in text
     store_limits(f"{EVIL}-2", **{"in": 10, "out": 80})
     store_limits("a-2", **{"in": 100, "out": 100})
     html, text = rendered()
-    assert "sends most, broker 2 of &lt;script&gt;" in html and "would send 150 % of what its instance" in html
-    assert "75 % now: the fullest of 4 brokers." in html and "150 % out (75 % now; fullest of 4 brokers)" in text
+    assert "fails, broker 2 of &lt;script&gt;" in html and "would send 150 % of its instance" in html
+    assert "(now 75 %), the highest of 4 brokers." in html and "150 % out (75 % now; highest of 4 brokers)" in text
 
 
 def test_a_week_without_evaluations_says_so(warehouse: sa.Engine) -> None:
@@ -217,7 +218,7 @@ def test_a_healthy_week(warehouse: sa.Engine) -> None:
     DeliveryScenario(warehouse).evaluate(0, {"a": "ok"})
     report = render_weekly(warehouse, Config(), MONDAY)
     assert report.subject == "Streamwarden 2026-W02: nothing open, 0 closed"
-    assert "No findings." in _words(report.html) and "Open the longest" not in report.html
+    assert "No findings." in _words(report.html) and "Longest open findings" not in report.html
 
 
 def test_the_week_begins_on_monday(scenario: DeliveryScenario, tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.store import migrate as module
+from streamwarden.base.paths import SQL
+from streamwarden.store import migration_files as module
 from streamwarden.store.dependents import attached
-from streamwarden.store.migrate import SQL, comments, migrate, require_migrated
+from streamwarden.store.migrate import migrate, require_migrated
+from streamwarden.store.migration_files import comments
 
 
 @pytest.fixture

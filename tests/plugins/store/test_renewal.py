@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.store import migrate as module
-from streamwarden.store.migrate import SQL, migrate, require_migrated
+from streamwarden.base.paths import SQL
+from streamwarden.store import migration_files as module
+from streamwarden.store.migrate import migrate, require_migrated
 
 OURS = """-- Groups.
 create or replace view public.some_groups as

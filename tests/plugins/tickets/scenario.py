@@ -8,8 +8,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from streamwarden.detectors import Detector, Finding, Verdict
-from streamwarden.detectors.evaluate import store_findings
 from streamwarden.detectors.resources import KINDS, Resource
+from streamwarden.detectors.results import store_findings
 from streamwarden.tickets import Response
 from streamwarden.tickets.responses import COMMAND_LINE, respond
 from streamwarden.tickets.sinks.contract import Issue, IssueDraft, Update

@@ -89,9 +89,8 @@ def test_one_issue_lists_downstream_effects_and_ruled_out_causes(hourly: HourlyD
     assert hourly.titles == ["ebs_volume_starving: v1", "consumer_group_lagging: g2"]
     assert hourly.states()["g1"] == ("follows", "v1", "open")
     text = notification_text(hourly.sink.issue_drafts[0].notification)
-    assert (
-        "Downstream effects (1) - consumer_group_lagging title: g1. It is bad. (its partitions lie there; 90 %)" in text
-    )
+    effect = "consumer_group_lagging title: g1. It is bad. (its partitions lie there; evidence 90 %)"
+    assert f"Downstream effects (1) - {effect}" in text
     assert "Ruled out - consumer_group_lagging title: g2: its partitions lie there." in text
     assert "Related" not in text, "a finding is not listed twice"
     hourly.run({"v1": "firing"}, {"g1": "firing", "g2": "firing"}, {(g("g1"), V1): 0.9, (g("g2"), V1): 0.1})
@@ -110,7 +109,7 @@ def test_an_issue_without_a_root_cause_lists_what_was_checked(hourly: HourlyDeli
     heading = "Root cause: none found"
     start = f"{heading} No related finding explains this one. - ebs_volume_starving title: v1:"
     assert f"{start} its partitions lie there." in texts["g1"]
-    assert f"{start} possible cause (its partitions lie there; 40 %)." in texts["g2"]
+    assert f"{start} possible cause (its partitions lie there; evidence 40 %)." in texts["g2"]
     assert f"{heading} No related finding." in texts["g3"], "a finding of another resource is not a candidate"
     assert "Root cause: none found" not in texts["v1"], "its detector has no known causes"
 

@@ -14,7 +14,7 @@ from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
 from streamwarden.detectors import Finding
-from streamwarden.detectors.evaluate import store_findings
+from streamwarden.detectors.results import store_findings
 from streamwarden.tickets import deliver, listen, reconcile
 
 from tests.plugins.tickets.scenario import (

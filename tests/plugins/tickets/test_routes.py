@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from streamwarden.base.config import Config, Tickets
-from streamwarden.base.config.model import Route
+from streamwarden.base.config.tickets import Route
 from streamwarden.base.config.trackers import Console, Roundup
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets import deliver, listen, reconcile

@@ -19,7 +19,7 @@ from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, given, settings
 from prometheus_client.parser import text_string_to_metric_families
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config
-from streamwarden.base.config.model import Prometheus
+from streamwarden.base.config.interfaces import Prometheus
 from streamwarden.base.hours import HOUR, last_full_hour
 from streamwarden.base.paths import PROJECT_ROOT
 

@@ -87,8 +87,8 @@ def test_an_incident_shows_its_root_cause_effects_hours_and_changes(
         tree = page.locator(".tree > li").all_inner_texts()
         reasons = {
             "Log flush latency (p95) above limit: orders-prod broker 3": "the broker writes its logs to",
-            "orders-prod/billing": "4 of 4 late partitions are led by",
-            "orders-prod/search": "2 of 2 late partitions are led by",
+            "orders-prod/billing": "4 of 4 lagging partitions are led by",
+            "orders-prod/search": "2 of 2 lagging partitions are led by",
             "Under-replicated partitions": "the broker writes its logs to",
         }
         for name, reason in reasons.items():
@@ -96,7 +96,7 @@ def test_an_incident_shows_its_root_cause_effects_hours_and_changes(
                 name,
                 tree,
             )
-        assert "orders-prod/audit: 2 of 6 late partitions" in page.locator("section:has(#refused) li").inner_text()
+        assert "orders-prod/audit: 2 of 6 lagging partitions" in page.locator("section:has(#refused) li").inner_text()
         expect(page.locator("section:has(#hours) svg.strip")).to_have_count(len(tree) + 1)
         assert "10.0.1.2" in page.locator("section:has(#before)").inner_text()
         assert (page.locator("main form").count() > 0) == (user == "editor")

@@ -544,7 +544,7 @@ def test_the_present_hour(servers: str, run_hour: Callable[[datetime], Config], 
     commit(servers, "partial", TopicPartition(name, 1, 70))
     commit(servers, "beyond", TopicPartition(name, 0, 10_000))
     commit(servers, "orders-app", TopicPartition(name, 2, 100))
-    # Written by hand: no coordinator has loaded these commits.
+    # Written manually: no coordinator has loaded these commits.
     lately = now - timedelta(minutes=2)
     removed = [Commit("removed", name, 0, offset, lately) for offset in (9, None)]
     write_commits(servers, [Commit("lost", name, 0, 9, lately), *removed])

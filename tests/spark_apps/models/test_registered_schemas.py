@@ -14,8 +14,9 @@ import fastavro
 import pytest
 
 from spark_apps.models.registered_schemas import RegisteredReport, message_indexes, registered_schemas
+from spark_apps.models.schema_courses import BUCKETS
 from spark_apps.models.schema_report import Exemplar
-from spark_apps.models.schema_versions import BUCKETS, Profile, ShapeCount
+from spark_apps.models.schema_versions import Profile, ShapeCount
 
 
 def row(schema_id: int, kind: str, definition: Any, subject: str = "orders-value", **more: Any) -> dict[str, Any]:

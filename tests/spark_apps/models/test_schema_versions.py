@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from spark_apps.models.json_shapes import Maps, paths_of, render
+from spark_apps.models.schema_courses import BUCKETS
 from spark_apps.models.schema_report import Exemplar, Report, masked, one_row_each
-from spark_apps.models.schema_versions import BUCKETS, Change, Profile, ShapeCount
+from spark_apps.models.schema_transitions import Change
+from spark_apps.models.schema_versions import Profile, ShapeCount
 
 
 def coincidence_probability(seed: int) -> random.Random:

@@ -23,7 +23,7 @@ from streamwarden.base.hours import start_of_hour
 from spark_apps.runtime.class_archive import java
 from spark_apps.sources import jmx_rmi
 from spark_apps.sources.jmx import Jmx
-from spark_apps.sources.jmx_catalog import METRICS
+from spark_apps.sources.jmx_metrics import METRICS
 from tests.secured_broker import STORE_PASSWORD, self_signed, truststore
 
 MOVING = {"heap_used_bytes", "non_heap_used_bytes", "cpu_seconds_total", "open_file_descriptors"}

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.causes import weigh
 from streamwarden.detectors import Finding, findings, load_detectors
-from streamwarden.detectors.evaluate import store_findings
+from streamwarden.detectors.results import store_findings
 
 from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions, topics
 from spark_apps.sources import kafka_commits
@@ -49,7 +49,7 @@ STARTED = datetime.now(UTC)
 COMMITS = 60_000
 LOG_PARTITIONS = 8
 SPOILT = log_partition("h", LOG_PARTITIONS)
-"""Gets records of unknown versions, written by hand: a coordinator that loads them knows none of its groups."""
+"""Gets records of unknown versions, written manually: a coordinator that loads them knows none of its groups."""
 COMMITTED = {GROUP: {("wide", 0): 4, ("wide", 2): 99, ("narrow", 1): 1}} | {
     next(n for n in map("idle {}".format, range(1000)) if log_partition(n, LOG_PARTITIONS) == p): {("wide", 5): 7}
     for p in range(LOG_PARTITIONS)

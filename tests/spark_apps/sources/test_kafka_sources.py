@@ -47,7 +47,7 @@ from tests.spark_apps.offsets_log import Commit, commit, commit_key, commit_valu
 
 pytestmark = pytest.mark.slow
 BEFORE = start_of_hour(datetime.now(UTC)) - timedelta(hours=30)
-"""An hour of the day before yesterday; its commits are written by hand."""
+"""An hour of the day before yesterday; its commits are written manually."""
 BILLING = 'bill"ing ü'
 Read = Callable[..., list[Row]]
 

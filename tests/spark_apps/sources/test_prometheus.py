@@ -24,8 +24,8 @@ from streamwarden.base.config import CONFIG_ENV, JmxEndpoint
 from streamwarden.base.hours import start_of_hour
 
 from spark_apps.sources.jmx import Jmx
-from spark_apps.sources.jmx_catalog import METRICS
 from spark_apps.sources.jmx_endpoint import Refused
+from spark_apps.sources.jmx_metrics import METRICS
 from spark_apps.sources.jmx_series import names_of, readings_of
 from spark_apps.sources.prometheus import _started_at, series_of
 from tests.spark_apps.sources.agents import PAGE, Agents, running_agents, without_coverage

@@ -15,7 +15,8 @@ from streamwarden.base.hours import start_of_hour
 from streamwarden.base.paths import PROJECT_ROOT
 
 from spark_apps.sources.jmx import METRICS_OF, Jmx
-from spark_apps.sources.jmx_catalog import MBEANS, key_properties
+from spark_apps.sources.jmx_mbeans import MBEANS
+from spark_apps.sources.jmx_readings import key_properties
 from spark_apps.sources.recognition import recognized, rule_lines
 from tests.spark_apps.sources.agents import Agents, running_agents
 from tests.spark_apps.sources.exporter_rules import Rule, RuleSet, carried

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from spark_apps.sources.jmx_catalog import MBEANS, METRICS
+from spark_apps.sources.jmx_mbeans import MBEANS
+from spark_apps.sources.jmx_metrics import METRICS
 from spark_apps.sources.jmx_series import Clash, names_of, readings_of
 from spark_apps.sources.known_series import NODE_SERIES, SERIES
 from spark_apps.sources.prometheus import series_of

@@ -23,8 +23,8 @@ from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
 
-from spark_apps.sources.jmx_catalog import MBEANS, MBean, Role
-from spark_apps.sources.jmx_catalog import readings_of as by_jmx
+from spark_apps.sources.jmx_mbeans import MBEANS, MBean, Role
+from spark_apps.sources.jmx_readings import readings_of as by_jmx
 from spark_apps.sources.jmx_series import Clash
 from spark_apps.sources.recognition import recognized, rule_lines
 from tests.spark_apps.sources.exporter_rules import APPLICATIONS, BROKERS, RuleSet, carried

@@ -13,7 +13,7 @@ GROUPS: dict[str, dict[int, tuple[int | None, int | None, int | None]]] = {
     "flink": {0: (0, 6, 0), 1: (0, 6, 0), 2: (0, 6, 0), 23: (0, 6, 0)},
     "flink that stopped": {0: (0, 0, 0), 1: (0, 6, 0), 2: (0, 6, 0), 3: (0, 6, 0)},
     "began two hours ago": {0: (0, 6, 0), 1: (0, 6, 0)},
-    "set by hand": {0: (0, 3, 0), 1: (0, 0, 0), 2: (0, 0, 0)},
+    "set manually": {0: (0, 3, 0), 1: (0, 0, 0), 2: (0, 0, 0)},
     "had a member a day ago": {0: (0, 6, 0), 1: (0, 6, 0), 2: (0, 6, 0), 23: (1, 6, 0)},
     "had a member before": {0: (0, 6, 0), 1: (0, 6, 0), 2: (0, 6, 0), 24: (1, 6, 3)},
     "members came and went": {0: (0, 6, 2), 1: (0, 6, 0), 2: (0, 6, 0), 3: (0, 6, 0)},

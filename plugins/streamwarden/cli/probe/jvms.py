@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader
 
 from spark_apps.sources.jmx import METRICS_OF, SCHEMA, Jmx, replicas_of
-from spark_apps.sources.jmx_catalog import Role
 from spark_apps.sources.jmx_endpoint import CREDENTIALS_REFUSED, NOTHING_THERE
+from spark_apps.sources.jmx_mbeans import Role
 from spark_apps.sources.recognition import recognized, rule_lines
 from streamwarden.base.config import Config
 from streamwarden.base.hours import last_full_hour

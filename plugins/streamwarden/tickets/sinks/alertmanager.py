@@ -1,7 +1,7 @@
 """Prometheus Alertmanager: findings as alerts by its API v2, so that existing routes, inhibitions, and silences apply.
 
 An alert is its labels: the same labels sent twice are one alert, so a request without a response is sent again. An
-alert without news ends by itself: open tickets are sent again in every run (`refresh`), with an end in the future.
+alert that is not sent again expires: open tickets are sent again in every run (`refresh`), with an end in the future.
 If severity or owner change, the alert with the former labels is resolved in the same request. Silences of Alertmanager
 are not read: they mute its notifications, not the ticket.
 """

@@ -15,6 +15,8 @@ from streamwarden.tickets.sinks.sections import Link, Section, fitting
 
 LINE = 100  # characters
 NO_LIMIT = 10_000_000
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGTP]?i?B(?:/s)?|IOPS|ms|s|min|h|d|UTC)(?!\w))")
+"""The space between a number and its unit."""
 
 
 def issue_text(issue_draft: IssueDraft, limit: int = NO_LIMIT) -> str:
@@ -62,7 +64,10 @@ def _link(link: Link) -> str:
 
 
 def _filled(text: str, first: str, others: str) -> str:
-    return textwrap.fill(
-        text, LINE, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False,
+    """The text in lines; a number stays on one line with its unit."""
+    kept = _UNIT.sub("\N{NO-BREAK SPACE}", text)
+    filled = textwrap.fill(
+        kept, LINE, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False,
         replace_whitespace=False, drop_whitespace=True,
     )  # fmt: skip
+    return filled.replace("\N{NO-BREAK SPACE}", " ")

@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from spark_apps.sources.jmx_catalog import MBEANS, METRICS, beans_of, key_properties, number, readings_of
+from spark_apps.sources.jmx_mbeans import MBEANS
+from spark_apps.sources.jmx_metrics import METRICS
+from spark_apps.sources.jmx_readings import beans_of, key_properties, number, readings_of
 from spark_apps.sources.known_series import CONTAINER, NODE_SERIES, RESIDENT, STARTED
 
 ROCKSDB = next(bean for bean in MBEANS if "rocksdb-state-id" in bean.pattern)
