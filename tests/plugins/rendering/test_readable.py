@@ -50,7 +50,7 @@ def test_lists_have_a_line_per_entry_with_the_name_first() -> None:
 
 def test_labels_are_unique() -> None:
     assert labels(["baseline_iops", "baseline_bytes_per_second", "size_gib"]) == {
-        "baseline_iops": "Baseline (iops)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
+        "baseline_iops": "Baseline (IOPS)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
     }  # fmt: skip
 
 
