@@ -107,7 +107,7 @@ def timeline_chart(data: Timeline, *, is_interactive: bool = False) -> Chart | N
         zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
         panels = [panel.add_params(zoom) for panel in panels]
     chart = alt.vconcat(*panels, spacing=14).resolve_scale(x="shared", color="independent", y="independent")
-    text = _alternative(data, lanes)
+    text = timeline_text(data)
     spec: Spec = chart.properties(usermeta={"zoom": is_interactive, "margin": MARGIN}).configure(**config()).to_dict()
     return Chart(spec | {"description": text}, text)
 
@@ -291,7 +291,11 @@ def _values(
     return alt.Chart(alt.Data(values=rows)).mark_rule(color=INK, strokeWidth=8, opacity=0).encode(x=x, tooltip=tooltip)
 
 
-def _alternative(data: Timeline, lanes: Sequence[_Lane]) -> str:
+def timeline_text(data: Timeline) -> str:
+    """The alternative text of the chart; empty: there is nothing to draw. Much faster than the chart."""
+    lanes = _lanes(data)
+    if not (lanes or data.changes or _columns(data.known)):
+        return ""
     parts = []
     for lane in lanes[:5]:
         bars = "; ".join(f"{bar['k']} {_when(bar)}" for bar in lane.bars[-3:])

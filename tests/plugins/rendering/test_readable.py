@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
-from streamwarden.rendering.readable import clean, labels, readable, readable_metrics, since_text
+from streamwarden.rendering.readable import clean, labels, readable, readable_metrics, since_text, unit_of
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,12 @@ def test_since_is_exact_or_a_range(first: str, exact: str | None, until: str | N
 
     moment = at(first)
     assert moment is not None and since_text(moment, at(exact), at(until)) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [("log_flush_p95_ms", "ms"), ("minutes_throttled", "minutes"), ("hours_to_exhaustion", "hours"), ("members", ""),
+     ("bytes_in_per_second", "bytes_per_second"), ("lag_seconds_max", "seconds"), ("cpu_ratio", "ratio")],
+)  # fmt: skip
+def test_the_unit_is_part_of_the_name(column: str, unit: str) -> None:
+    assert unit_of(column) == unit
