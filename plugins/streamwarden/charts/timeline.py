@@ -252,10 +252,7 @@ def _metric(
     if alone:
         dots = alt.Chart(alt.Data(values=alone)).mark_point(filled=True, size=36, opacity=1, clip=True, color=COLORS[0])
         layers.append(dots.encode(x=x, y=y))
-    layers += [
-        *limit_layers(limits, scale, x, y),
-        *(change_layers(changes, x, has_triangles=False) if len(changes) <= MAX_LINES else []),
-    ]
+    layers += [*limit_layers(limits, scale, x, y), *change_layers(lines, x, has_triangles=False)]
     if is_interactive:
         layers.append(_values(points, limits, scale, text, label, x))
     title = f"{label} ({text})" if text and text not in label else label
