@@ -60,7 +60,7 @@ docs-site: setup ## Build the documentation site into var/site; links must lead 
 	@zensical build --clean --strict
 
 pictures: setup ## Draw docs/pictures anew: the pages in a real browser, a ticket in a real tracker, the catalogue's plots
-	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_browser.py
+	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_browser.py tests/plugins/ui/test_pictures.py
 	@$(PYTHON) -m tests.sql.pictures
 
 kubernetes-api: setup ## Build the API server that the Kubernetes tests need (Go, some minutes, once); without it they are skipped
