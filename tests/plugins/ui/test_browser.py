@@ -119,6 +119,9 @@ def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_flee
         assert "1 critical" in page.locator("h1").inner_text()
         page.set_viewport_size({"width": 1280, "height": 560})
         picture(page, "fleet")
+        page.goto("/streamwarden/resources/group/orders-prod%2Fsearch")
+        for text in ("Findings and changes", "1 change", "shaded: evaluated hour; ▼ change"):
+            expect(page.locator(".chart-canvas svg")).to_contain_text(text)
         page.goto("/streamwarden/resources/broker/orders-prod%2F3")
         expect(page.locator(".chart-canvas svg")).to_contain_text("Limit of its strictest topic")
         page.set_viewport_size({"width": 1280, "height": 1450})
