@@ -1,5 +1,5 @@
 -- The incident of a finding's newest ticket: the root cause first, then its downstream effects by depth. `message` is
--- the evidence for the cause, `linked_by` who linked it manually.
+-- the evidence for the cause, `linked_by` who linked it manually, `total` the number of all, of which `most` are returned.
 select
   m.*,
   own.summary_ticket_id is null as has_issue,
@@ -15,13 +15,20 @@ select
   e.commands,
   e.resource_name
 from (
-  select t.ticket_id
-  from tickets.ticket as t
-  where t.fingerprint = :fingerprint
-  order by t.state = 'open' desc, t.ticket_id desc
-  limit 1
-) as this
-cross join lateral tickets.incident_of(this.ticket_id) with ordinality as m
+  select
+    i.*,
+    count(*) over () as total
+  from (
+    select t.ticket_id
+    from tickets.ticket as t
+    where t.fingerprint = :fingerprint
+    order by t.state = 'open' desc, t.ticket_id desc
+    limit 1
+  ) as this
+  cross join lateral tickets.incident_of(this.ticket_id) with ordinality as i
+  order by i.ordinality
+  limit cast(:most as integer)
+) as m
 inner join tickets.ticket as own on m.ticket_id = own.ticket_id
 left join lateral (
   select r.who

@@ -1,5 +1,6 @@
 -- Costs, and savings of open advice, in the newest gathered hour: the sum of each kind, and its largest lines: volumes by
--- application or cluster, logs by owner, application, or cluster, advice by detector.
+-- application or cluster, logs by owner, application, or cluster, advice by detector. `owner`: only those of one owner;
+-- '': unassigned.
 with line as (
   select
     kind,
@@ -10,6 +11,7 @@ with line as (
     sum(without_price) as without_price,
     sum(usd_per_month) as usd_per_month
   from public.costs
+  where (cast(:owner as text) is null or coalesce(owner, '') = cast(:owner as text))
   group by kind, charged_to
 )
 

@@ -1,5 +1,5 @@
 -- Tickets of each detector in a period: how many it opened, how many were closed and how long those were open, how many
--- are still open. Each finding of an alert storm counts separately.
+-- are still open. Each finding of an alert storm counts separately. `owner`: only those of one owner; '': unassigned.
 select
   coalesce(d.title, t.detector) as title,
   count(*) filter (where t.opened_hour >= cast(:start as timestamptz)) as new,
@@ -14,6 +14,7 @@ left join detect.detector as d using (detector)
 where
   t.detector <> 'storm' and t.opened_hour < cast(:finish as timestamptz)
   and (t.closed_hour is null or t.closed_hour >= cast(:start as timestamptz))
+  and (cast(:owner as text) is null or coalesce(t.owner, '') = cast(:owner as text))
 group by coalesce(d.title, t.detector)
 order by count(*) desc, coalesce(d.title, t.detector) asc
 limit cast(:most as integer)

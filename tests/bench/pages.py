@@ -63,9 +63,10 @@ def _page_requests(warehouse: sa.Engine) -> list[Request]:
     fingerprint = _newest(warehouse, "ebs_volume_starving")
     paths = ["/findings", "/findings?owner=unassigned", f"/findings?cluster={CLUSTER}", f"/findings/{fingerprint}",
              f"/incidents/{fingerprint}", "/coverage", "/detectors", "/detectors/ebs_volume_starving", "/search",
-             "/search?kind=topic", "/questions", "/questions/application_cost"]  # fmt: skip
+             "/search?kind=topic", "/questions", "/questions/application_cost", "/reports"]  # fmt: skip
     paths += [f"/resources/{key}?range=24h" for key in RESOURCES]
     paths += [f"/resources/{key}?range=35d" for key in RESOURCES[:3]]
+    paths += [f"/timelines/{key}?range=35d&form={form}" for key in RESOURCES[:2] for form in ("json", "svg")]
     words = ("vol", "team orders", "app-7", "orders-prod", "zzz")
     return [
         Request("page /", "/", limit_kb=OVERVIEW_KB),

@@ -58,11 +58,12 @@ def test_each_owner_has_a_report(tmp_path: Path, warehouse_url: str, monkeypatch
     scenario.evaluate(0, {"v1": "firing"}, owner="storage")
     scenario.evaluate(0, {"g1": "firing"}, "consumer_group_lagging")
     reconcile(scenario.engine, Config(), DETECTORS)
-    tasks: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / "daily_report.py"))
-    assert tasks["owners"].function("2026-01-05") == ["storage"]
-    path = Path(tasks["report_of"].function("storage", "2026-01-05"))
-    assert path.name == "daily-2026-01-05-storage.html"
-    assert "v1" in path.read_text() and "g1" not in path.read_text()
+    for dag, name in (("daily_report", "daily-2026-01-05-storage"), ("weekly_report", "weekly-2026-W02-storage")):
+        tasks: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / f"{dag}.py"))
+        assert tasks["owners"].function("2026-01-05") == ["storage"]
+        path = Path(tasks["report_of"].function("storage", "2026-01-05"))
+        assert path.name == f"{name}.html"
+        assert "v1" in path.read_text() and "g1" not in path.read_text()
 
 
 def _configure(folder: Path, monkeypatch: pytest.MonkeyPatch, mail_to: list[str]) -> None:

@@ -227,17 +227,17 @@ def shade(hour: datetime, x: alt.X) -> Any:
     return alt.Chart(alt.Data(values=rows)).mark_rect(color=SHADE, opacity=0.09, clip=True).encode(x=x, x2="end:T")
 
 
-def change_layers(changes: Sequence[Change], x: alt.X, *, height: float = 10, has_triangles: bool = True) -> list[Any]:
-    """A dotted line for each change, with a triangle at its upper end, in the middle of `height` pixels."""
+def change_layers(
+    changes: Sequence[Change], x: alt.X, *, y: float = 5, has_lines: bool = True, has_triangles: bool = True
+) -> list[Any]:
+    """A dotted line for each change, and a triangle `y` pixels below the upper edge."""
     if not changes:
         return []
     rows = [{"t": milliseconds(one.at), "change": clean(one.text)} for one in changes]
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, tooltip=alt.Tooltip("change:N", title="Change"))
     lines = base.mark_rule(color=INK, strokeWidth=1, strokeDash=[2, 2], opacity=0.6, clip=True)
-    if not has_triangles:
-        return [lines]
     triangle = base.mark_point(shape="triangle-down", filled=True, color=INK, size=70, opacity=1)
-    return [lines, triangle.encode(y=alt.YValue(height / 2))]
+    return [*([lines] if has_lines else []), *([triangle.encode(y=alt.YValue(y))] if has_triangles else [])]
 
 
 def milliseconds(at: datetime) -> int:

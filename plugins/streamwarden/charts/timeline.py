@@ -30,9 +30,9 @@ from streamwarden.charts.style import COLORS, INK, LIMIT_COLOR, UNKNOWN, Spec, c
 from streamwarden.rendering.readable import clean, counted, labels, moment, readable, span, unit_of
 from streamwarden.store.queries import Row
 
-MAX_POINTS, MAX_BARS, MAX_LANES, MAX_METRICS, MAX_CHANGES, MAX_MESSAGE = 168, 100, 12, 3, 100, 120
-LANE_PIXELS, METRIC_PIXELS, MARGIN = 38, 90, 66
-"""Heights of a lane and of a metric; width outside of the panels, for axis labels."""
+MAX_POINTS, MAX_BARS, MAX_LANES, MAX_METRICS, MAX_CHANGES, MAX_LINES, MAX_MESSAGE = 168, 100, 12, 3, 100, 20, 120
+LANE_PIXELS, BAR_BELOW, METRIC_PIXELS, MARGIN = 38, 8, 90, 66
+"""Heights of a lane, from its middle to its bars, and of a metric; width outside of the panels, for axis labels."""
 STATUSES = {
     "critical": (LIMIT_COLOR, 14), "warning": ("#e69f00", 14), "info": (COLORS[0], 14), "not evaluated": (UNKNOWN, 9),
     "healthy": (COLORS[2], 5),
@@ -107,7 +107,7 @@ def timeline_chart(data: Timeline, *, is_interactive: bool = False) -> Chart | N
         zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
         panels = [panel.add_params(zoom) for panel in panels]
     chart = alt.vconcat(*panels, spacing=14).resolve_scale(x="shared", color="independent", y="independent")
-    text = _alternative(data, lanes)
+    text = timeline_text(data)
     spec: Spec = chart.properties(usermeta={"zoom": is_interactive, "margin": MARGIN}).configure(**config()).to_dict()
     return Chart(spec | {"description": text}, text)
 
@@ -189,14 +189,14 @@ def _findings(data: Timeline, lanes: Sequence[_Lane], changes: Sequence[Change],
     for height in sorted({STATUSES[status][1] for status in present}):
         of_height = [status for status in present if STATUSES[status][1] == height]
         bars = base.transform_filter(alt.FieldOneOfPredicate("k", of_height))
-        layers.append(bars.mark_bar(height=height, yOffset=8, cornerRadius=2, clip=True, minBandSize=1))
+        layers.append(bars.mark_bar(height=height, yOffset=BAR_BELOW, cornerRadius=2, clip=True, minBandSize=1))
     text = alt.Chart(alt.Data(values=[{"l": name, "text": title} for name, title in names.items()]))
     layers.append(
-        text.mark_text(align="left", baseline="middle", dx=4, dy=-8, fontSize=12, color=INK,
+        text.mark_text(align="left", baseline="middle", dx=4, dy=-BAR_BELOW, fontSize=12, color=INK,
                        limit=alt.ExprRef("width - 4"))
         .encode(x=alt.XValue(0), y=y, text="text:N", tooltip="text:N")
     )  # fmt: skip
-    layers += change_layers(changes, x, height=LANE_PIXELS - 10)
+    layers += change_layers(changes, x, y=LANE_PIXELS / 2 + BAR_BELOW, has_lines=len(changes) <= MAX_LINES)
     title = "Findings and changes" if changes else "Findings"
     return alt.layer(*layers).properties(title=[title], width=WIDTH, height={"step": LANE_PIXELS})
 
@@ -247,11 +247,12 @@ def _metric(
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
     missing = [True, *(row["v"] is None for row in rows), True]
     alone = [rows[n] for n in range(len(rows)) if missing[n] and not missing[n + 1] and missing[n + 2]]
+    lines = changes if len(changes) <= MAX_LINES else []
     layers = [shade(data.newest, x), base.mark_line(color=COLORS[0], strokeWidth=1.9, clip=True)]
     if alone:
         dots = alt.Chart(alt.Data(values=alone)).mark_point(filled=True, size=36, opacity=1, clip=True, color=COLORS[0])
         layers.append(dots.encode(x=x, y=y))
-    layers += [*limit_layers(limits, scale, x, y), *change_layers(changes, x, has_triangles=False)]
+    layers += [*limit_layers(limits, scale, x, y), *change_layers(lines, x, has_triangles=False)]
     if is_interactive:
         layers.append(_values(points, limits, scale, text, label, x))
     title = f"{label} ({text})" if text and text not in label else label
@@ -291,7 +292,11 @@ def _values(
     return alt.Chart(alt.Data(values=rows)).mark_rule(color=INK, strokeWidth=8, opacity=0).encode(x=x, tooltip=tooltip)
 
 
-def _alternative(data: Timeline, lanes: Sequence[_Lane]) -> str:
+def timeline_text(data: Timeline) -> str:
+    """The alternative text of the chart; empty: there is nothing to draw. Much faster than the chart."""
+    lanes = _lanes(data)
+    if not (lanes or data.changes or _columns(data.known)):
+        return ""
     parts = []
     for lane in lanes[:5]:
         bars = "; ".join(f"{bar['k']} {_when(bar)}" for bar in lane.bars[-3:])

@@ -56,13 +56,9 @@ def _render(config: Config, day: date, owner: str | None, *, is_week: bool, is_m
 
     if is_week and is_month:
         raise StreamwardenError("--week and --month: are two reports; leave out one.")
-    if is_week and owner is not None:
-        raise StreamwardenError(
-            "--owner: the weekly report is of the whole fleet; leave out one of --owner and --week."
-        )
     warehouse = shared.warehouse()
     if is_week:
-        return render_weekly(warehouse, config, monday_of(day))
+        return render_weekly(warehouse, config, monday_of(day), owner=owner)
     if is_month:
         return render_monthly(warehouse, config, month_of(day), owner=owner)
     return render_daily(warehouse, config, day, owner=owner)

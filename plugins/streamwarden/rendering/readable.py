@@ -202,7 +202,8 @@ def _words(column: str) -> str:
 
 def _unit(column: str) -> str:
     found = re.match(r"minutes|hours", column) or re.search(rf"(?:{'|'.join(_UNITS)})(?=_(?:{_STATISTIC})$|$)", column)
-    return found[0].replace("_per_", "/").replace("_s", "/s").replace("_", " ") if found else ""
+    text = found[0].replace("_per_", "/").replace("_s", "/s").replace("_", " ") if found else ""
+    return {"iops": "IOPS", "mib/s": "MiB/s", "gib": "GiB"}.get(text, text)
 
 
 def _label(column: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -15,8 +14,8 @@ from streamwarden.charts.draw import FOLDER as CHARTS
 from streamwarden.charts.draw import Drawing, Format, draw_finding, load_plot
 from streamwarden.detectors import Finding
 from streamwarden.detectors.resources import owner_entry
-from streamwarden.rendering.readable import clean, readable, readable_metrics, since_text
-from streamwarden.reports.rendering import Pictures, Report, headline, render, require_begun
+from streamwarden.rendering.readable import readable, readable_metrics, since_text
+from streamwarden.reports.rendering import Pictures, Report, for_owner, headline, render, require_begun
 from streamwarden.store.queries import ask
 from streamwarden.tickets.render import finding_url
 
@@ -75,9 +74,8 @@ def render_daily(
     pictures = Pictures()
     alt = _add_picture(pictures, engine, tickets[0]) if tickets else None
     ended = min(days["finish"], start_of_hour(now))
-    whose = f" for {clean(owner)}" if owner else ""
     context = {
-        "subject": f"Streamwarden {day:%Y-%m-%d}{whose}: {headline(totals)}",
+        "subject": f"Streamwarden {day:%Y-%m-%d}{for_owner(owner)}: {headline(totals)}",
         "day": day,
         "owner": owner,
         "totals": totals,
@@ -88,16 +86,15 @@ def render_daily(
         "hours_past": max(0, round((ended - start) / timedelta(hours=1))),
         **parts,
     }
-    name = f"daily-{day}" + (f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', owner)}" if owner else "")
     images = {"images": pictures.light, "dark_images": pictures.dark}
-    return render("daily", name, config, context, owner=owner, **images)
+    return render("daily", f"daily-{day}", config, context, **images)
 
 
-def owners_of(engine: sa.Engine, day: date) -> list[str]:
-    """Names of the owners of findings that were open or closed on a day (UTC)."""
+def owners_of(engine: sa.Engine, day: date, days: int = 1) -> list[str]:
+    """Names of the owners of findings that were open or closed in the days (UTC) from `day` on."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     with engine.connect() as connection:
-        rows = ask(connection, "reports/owners", start=start, finish=start + timedelta(days=1))
+        rows = ask(connection, "reports/owners", start=start, finish=start + timedelta(days=days))
     return [row["owner"] for row in rows if row["owner"]]
 
 

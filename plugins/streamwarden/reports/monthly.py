@@ -3,7 +3,6 @@ advice that was acted on with what it saved; of the fleet, or of one owner."""
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -14,8 +13,8 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import start_of_hour
 from streamwarden.base.paths import SQL
 from streamwarden.charts.draw import draw_finding
-from streamwarden.rendering.readable import clean, readable
-from streamwarden.reports.rendering import Pictures, Report, headline, render, require_begun
+from streamwarden.rendering.readable import readable
+from streamwarden.reports.rendering import Pictures, Report, for_owner, headline, render, require_begun
 from streamwarden.store.queries import Row, ask
 
 MOST_RESOURCES, MOST_COSTS, MOST_ADVICE = 5, 20, 20
@@ -46,7 +45,7 @@ def render_monthly(
         capacity = ask(connection, "reports/capacity", finish=finish, owner=owner, most=MOST_RESOURCES)
         costs = ask(connection, "reports/costs_trend", **period, most=MOST_COSTS)
         acted_on = ask(connection, "reports/advice_acted_on", **period, most=MOST_ADVICE)
-        open_advice = next((row for row in ask(connection, "reports/costs") if row["kind"] == "advice"), None)
+        now_costs = ask(connection, "reports/costs", owner=owner)
     pictures, folder = Pictures(), SQL / "reports" / "charts"
     alt = None
     if owner is None:
@@ -54,7 +53,7 @@ def render_monthly(
     month = f"{start:%Y-%m}"
     by_kind = groupby((_with_texts(row) for row in capacity), key=lambda row: str(row["kind"]))
     context: dict[str, Any] = {
-        "subject": f"Streamwarden {month}{f' for {_name(owner)}' if owner is not None else ''}: {headline(totals)}",
+        "subject": f"Streamwarden {month}{for_owner(owner)}: {headline(totals)}",
         "owner": owner,
         "first": start.date(),
         "last": (finish - timedelta(hours=1)).date(),
@@ -63,12 +62,11 @@ def render_monthly(
         "soon": sum(row["full_at"] is not None and row["full_at"] < finish + timedelta(days=90) for row in capacity),
         "costs": costs,
         "acted_on": acted_on,
-        "open_advice": open_advice if owner is None else None,
+        "open_advice": next((row for row in now_costs if row["kind"] == "advice"), None),
         "picture": PICTURE if alt else None,
         "alt": alt or "",
     }
-    name = f"monthly-{month}" + (f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', _name(owner))}" if owner is not None else "")
-    return render("monthly", name, config, context, owner=owner, images=pictures.light, dark_images=pictures.dark)
+    return render("monthly", f"monthly-{month}", config, context, images=pictures.light, dark_images=pictures.dark)
 
 
 def month_of(day: date) -> date:
@@ -84,10 +82,6 @@ def monthly_owners(engine: sa.Engine, first: date) -> list[str]:
         findings = ask(connection, "reports/owners", start=start, finish=finish)
         costs = ask(connection, "reports/costs_trend", start=start, finish=finish, owner=None, most=10_000)
     return sorted({row["owner"] for row in [*findings, *costs] if row["owner"]})
-
-
-def _name(owner: str | None) -> str:
-    return clean(owner) if owner else "unassigned"
 
 
 def _with_texts(row: Row) -> Row:

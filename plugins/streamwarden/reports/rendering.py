@@ -14,6 +14,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.charts.draw import Drawing, Format, in_the_dark
+from streamwarden.rendering.readable import clean
 from streamwarden.rendering.templates import folder_templates
 from streamwarden.tickets.render import finding_url
 
@@ -27,6 +28,7 @@ body { padding: 0; background: none }
 main { max-width: none }
 tr, img { break-inside: avoid }
 """
+UNASSIGNED, OWNER_CHARACTERS = "unassigned", 100
 TEMPLATES = folder_templates(Path(__file__).parent / "templates")
 
 
@@ -76,15 +78,24 @@ def render(form: str, name: str, config: Config, context: dict[str, Any], **part
     """Renders a report (`daily`, `weekly`, `monthly`) from its HTML and text templates.
 
     Args:
-        context: values for the templates, including `subject`; URLs are added.
-        parts: the report's `owner`, `images`, and `dark_images`.
+        name: name of its file, without owner and extension.
+        context: values for the templates, including `subject` and `owner`; URLs are added.
+        parts: the report's `images` and `dark_images`.
     """
+    owner = context["owner"]
+    if owner is not None:
+        name += f"-{re.sub(r'[^A-Za-z0-9_.-]+', '_', clean(owner) or UNASSIGNED)[:OWNER_CHARACTERS]}"
     context = context | {
         "ui_url": config.ui_url.rstrip("/") + "/streamwarden/",
         "finding_url": lambda fingerprint: finding_url(config, fingerprint),
     }
     html, text = (TEMPLATES.get_template(f"{form}.{ending}").render(context) for ending in ("html", "txt"))
-    return Report(name, context["subject"], inlined(html), re.sub(r"\n{3,}", "\n\n", text), **parts)
+    return Report(name, context["subject"], inlined(html), re.sub(r"\n{3,}", "\n\n", text), owner, **parts)
+
+
+def for_owner(owner: str | None) -> str:
+    """` for OWNER` in a subject; empty for a report of all owners."""
+    return "" if owner is None else f" for {clean(owner) or UNASSIGNED}"
 
 
 def headline(totals: dict[str, Any]) -> str:

@@ -34,7 +34,7 @@ from streamwarden.detectors.backtest_jobs import QueueError
 from streamwarden.store.migrate import migrated_warehouse
 from streamwarden.tickets import responses
 from streamwarden.tickets.responses import PAGE, ResponseError, Verb
-from streamwarden.ui import charts, forms, incidents, links, overview, pages, questions, resources, searching
+from streamwarden.ui import archive, charts, forms, incidents, links, overview, pages, questions, resources, searching
 from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui.render import render
 
@@ -74,6 +74,7 @@ State = Annotated[Literal["", "firing", "healthy", "not_evaluated", "acknowledge
 Searched = Annotated[str | None, Query(alias="q", max_length=200)]
 Page = Annotated[int, Query(ge=1, le=10_000)]
 Range = Annotated[Literal["24h", "7d", "35d"], Query(alias="range")]
+ReportForm = Annotated[Literal["", "daily", "weekly", "monthly"] | None, Query()]
 BacktestId = Annotated[int | None, Query(ge=1, lt=2**63)]
 Fingerprint = Annotated[str | None, Query(pattern="^([0-9a-f]{64})?$")]
 FindingId = Annotated[str, PathParam(pattern="^[0-9a-f]{64}$")]
@@ -199,6 +200,19 @@ def timeline(
 def coverage(request: Request, hour: HourQuery = None) -> HTMLResponse:
     """Data coverage."""
     return _page(request, "coverage.html", pages.coverage(hour))
+
+
+@app.get("/reports")
+def reports(request: Request, form: ReportForm = None, owner: Words = None, page: Page = 1) -> HTMLResponse:
+    """The archive of reports, a page of it."""
+    return _page(request, "reports.html", archive.archive(form or None, owner, page))
+
+
+@app.get("/reports/{name}.{ending}")
+def report(name: Annotated[str, PathParam(max_length=200)], ending: archive.Ending) -> Response:
+    """A report of the archive as it was mailed, or its PDF."""
+    content, headers = archive.report(name, ending)
+    return Response(content, media_type=archive.MEDIA_TYPES[ending], headers=headers)
 
 
 @app.get("/detectors")

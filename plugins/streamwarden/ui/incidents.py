@@ -14,7 +14,7 @@ from streamwarden.ui.chain import chain
 from streamwarden.ui.links import UnknownError, key_columns
 from streamwarden.ui.pages import CLOSE_LABELS, RESPONSE_LABELS, _fetch, _strip, _warehouse, response_data, unexplained
 
-MAX_WEIGHED, MIN_HOURS, MAX_HOURS = 60, 12, 72
+MAX_MEMBERS, MAX_WEIGHED, MIN_HOURS, MAX_HOURS = 40, 60, 12, 72
 MAX_SIMILAR, MAX_SIMILAR_CHANGES = 5, 3
 CHANGED_BEFORE, CHANGED_AFTER = 2 * HOUR, 3 * HOUR
 """Changes this long before and after the last firing hour may have resolved a finding."""
@@ -25,7 +25,7 @@ def incident(fingerprint: str) -> Row:
     if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
         raise UnknownError("The address does not name a finding: a fingerprint has 64 hexadecimal digits.")
     with _warehouse() as (connection, _):
-        members = _fetch(connection, "incident", fingerprint=fingerprint)
+        members = _fetch(connection, "incident", fingerprint=fingerprint, most=MAX_MEMBERS)
         if not members:
             raise UnknownError("This finding has no ticket, and therefore no incident.")
         fingerprints = [row["fingerprint"] for row in members]
@@ -44,6 +44,8 @@ def incident(fingerprint: str) -> Row:
         paths = {key for row in inside if row["cause"] in fingerprints for key in row["path"]}
         is_known = ask(connection, "tickets/gathered_before", hour=began)[0]["is_known"]
         resources = list({row["resource"] for row in members} | paths)
+        # The finding with the tracker's issue, for responses.
+        carrier = next((row["fingerprint"] for row in members if row["has_issue"]), fingerprints[0])
         return {
             "place": "findings",
             "asked": fingerprint,
@@ -52,6 +54,7 @@ def incident(fingerprint: str) -> Row:
             "members": [
                 row | {"strip": _strip(last, hours, known.get(row["fingerprint"], []))} for row in members
             ],
+            "effects": members[0]["total"] - 1,
             "chain": chain(members, inside),
             "similar": _similar(connection, members[0]),
             "close_labels": CLOSE_LABELS,
@@ -62,7 +65,7 @@ def incident(fingerprint: str) -> Row:
             "changes": [render.change(row) for row in _fetch(connection, "changes", hour=began, resources=resources)],
             "unchanged": render.UNCHANGED if is_known else render.UNKNOWN,
             "tickets": _fetch(connection, "finding_tickets", fingerprint=fingerprints[0])[:1],
-            **response_data(connection, fingerprints, next(row["fingerprint"] for row in members if row["has_issue"])),
+            **response_data(connection, fingerprints, carrier),
         }  # fmt: skip
 
 

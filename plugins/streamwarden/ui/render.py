@@ -44,8 +44,12 @@ def web_link(url: str | None) -> str | None:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Paragraphs of a header's text without line breaks; a number or an empty line begins a new one."""
-    return [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*\d+\. )", text.strip())]
+    """Paragraphs of a header's text without line breaks; a number or an empty line begins a new one.
+
+    A heading, `## Diagnosis`, is one by itself.
+    """
+    apart = re.sub(r"^(## .*)$", r"\n\1\n", text, flags=re.MULTILINE)
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=\s*\d+\. )", apart.strip())]
 
 
 _TEMPLATES = folder_templates(

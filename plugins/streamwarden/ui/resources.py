@@ -44,7 +44,7 @@ def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
     Raises:
         UnknownError: there is no such kind, or no such resource.
     """
-    from streamwarden.charts.timeline import timeline_chart  # imports altair
+    from streamwarden.charts.timeline import timeline_text  # imports altair
 
     columns = key_columns(kind, rest)
     key = resource_key(kind, *columns.values())
@@ -60,7 +60,6 @@ def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
         neighbors = _neighbors(connection, key)
         not_evaluated = _not_evaluated(connection, config, detectors, found)
         measured = next((row for row in reversed(data.known) if _metrics(row)), None)
-        chart = timeline_chart(data)
         return {
             "place": "search",
             "kind": kind,
@@ -84,7 +83,7 @@ def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
             "ranges": RANGES,
             "close_labels": CLOSE_LABELS,
             "status_labels": STATUS_LABELS,
-            "timeline_alt": chart.alt if chart else "",
+            "timeline_alt": timeline_text(data),
             "changes": data.changes[::-1][:MAX_LINES],
             "metrics_hour": measured["hour"] if measured else None,
             "metric_values": _metrics(measured) if measured else {},

@@ -146,4 +146,4 @@ def test_columns_of_a_table_that_differ_in_their_unit_alone_have_two_titles(
     sql = "select 3000 as limit_iops, 125 as limit_mib_s where cast(:id as text) is not null and :hour is not null"
     (tmp_path / "options.sql").write_text(HEADER.format(unit="values", kind="table") + sql)
     png = draw_finding(warehouse, "options", HOUR, {"id": "x"}, "png", tmp_path)
-    assert png is not None and png.alt.endswith("Table of 1 row: Limit (iops), Limit (mib/s).")
+    assert png is not None and png.alt.endswith("Table of 1 row: Limit (IOPS), Limit (MiB/s).")

@@ -103,3 +103,12 @@ def test_hours_without_a_value_interrupt_the_line_and_without_data_there_is_no_c
     hours[12]["lag_records"] = None
     assert [row["v"] for row in rows(Timeline(HOUR, 24, [], {}, hours, []), "v")].count(None) == 1
     assert timeline_chart(Timeline(HOUR, 24, [], {}, known(24, lag_records=None), [])) is None
+
+
+def test_many_changes_have_no_lines_through_the_metrics() -> None:
+    hours = known(24, lag_records=1.0)
+    changes = [{"hour": row["hour"], "at": row["hour"], "text": "1 rebalance"} for row in hours]
+    few = panels(Timeline(HOUR, 24, [], {}, hours, changes[:2]))
+    many = panels(Timeline(HOUR, 24, [], {}, hours, changes))
+    assert "1 rebalance" in few["Lag (records)"] and "1 rebalance" not in many["Lag (records)"]
+    assert "24 changes" in many["Findings and changes"] and "2 changes" in few["Findings and changes"]

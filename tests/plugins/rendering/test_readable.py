@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.rendering.labels import LABELS
-from streamwarden.rendering.readable import _by_name, clean, labels, readable, readable_metrics, since_text
+from streamwarden.rendering.readable import _by_name, clean, labels, readable, readable_metrics, since_text, unit_of
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_lists_have_a_line_per_entry_with_the_name_first() -> None:
 
 def test_labels_are_unique() -> None:
     assert labels(["baseline_iops", "baseline_bytes_per_second", "size_gib"]) == {
-        "baseline_iops": "Baseline (iops)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
+        "baseline_iops": "Baseline (IOPS)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
     }  # fmt: skip
 
 
@@ -89,3 +89,12 @@ def test_a_label_differs_from_the_words_of_its_column() -> None:
 def test_a_labeled_column_is_a_metric_of_a_detector() -> None:
     named = "\n".join(file.read_text() for file in (PROJECT_ROOT / "sql" / "detectors").rglob("*.sql"))
     assert not [column for column in LABELS if not re.search(rf"\b{column}\b", named)]
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [("log_flush_p95_ms", "ms"), ("minutes_throttled", "minutes"), ("hours_to_exhaustion", "hours"), ("members", ""),
+     ("bytes_in_per_second", "bytes_per_second"), ("lag_seconds_max", "seconds"), ("cpu_ratio", "ratio")],
+)  # fmt: skip
+def test_the_unit_is_part_of_the_name(column: str, unit: str) -> None:
+    assert unit_of(column) == unit

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import email
-import email.policy
 import json
 import os
 import re
 import shutil
 import smtplib
-from collections.abc import Iterator
 from datetime import date, timedelta
 from email.message import EmailMessage
 from pathlib import Path
@@ -19,9 +16,6 @@ from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
-from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import AuthResult
-from demo.process import free_port
 from streamwarden.base.config import Config, Reports, Tickets
 from streamwarden.base.config.tickets import Route
 from streamwarden.base.config.trackers import Console, Mail
@@ -32,6 +26,7 @@ from streamwarden.reports import daily, mail, mail_owner, mail_report, owners_of
 from streamwarden.tickets import reconcile
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
+from tests.plugins.reports.conftest import Inbox
 from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, fingerprint_of, hour
 from tests.sql.rows import insert_row
 
@@ -149,7 +144,7 @@ def test_twelve_findings_fit_on_three_screens(warehouse: sa.Engine, scenario: De
 
 
 def test_the_file_has_dark_pictures_and_the_mail_does_not(
-    scenario: DeliveryScenario, inbox: _Inbox, config: Config, tmp_path: Path
+    scenario: DeliveryScenario, inbox: Inbox, config: Config, tmp_path: Path
 ) -> None:
     report = render_daily(scenario.engine, config, DAY)
     file = write_report(report, Config(reports=Reports(folder=tmp_path / "out"))).read_text()
@@ -214,55 +209,13 @@ def test_an_unwritable_folder_is_a_one_line_error(scenario: DeliveryScenario, tm
         write_report(render_daily(scenario.engine, config, DAY), config)
 
 
-class _Inbox:
-    """An SMTP handler that keeps the mails it receives; `refuse` and `unknown` make it reject."""
-
-    def __init__(self) -> None:
-        self.mails: list[EmailMessage] = []
-        self.refuse: str | None = None
-        self.unknown = ""
-
-    async def handle_RCPT(self, server: Any, session: Any, envelope: Any, address: str, options: list[str]) -> str:
-        if address == self.unknown:
-            return "550 no such user"
-        envelope.rcpt_tos.append(address)
-        return "250 OK"
-
-    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
-        if self.refuse:
-            return self.refuse
-        self.mails.append(email.message_from_bytes(envelope.content, policy=email.policy.default))  # type: ignore[arg-type]
-        return "250 OK"
-
-
-@pytest.fixture
-def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Inbox]:
-    handler = _Inbox()
-
-    def wanted(server: Any, session: Any, envelope: Any, mechanism: str, login: Any) -> AuthResult:
-        return AuthResult(success=login.password == b"pass word", handled=False)
-
-    controller = Controller(
-        handler,
-        hostname="127.0.0.1",
-        port=free_port(),
-        authenticator=wanted,
-        auth_require_tls=False,
-        auth_required=True,
-    )
-    controller.start()
-    monkeypatch.setenv(mail.SMTP_ENV, f"smtp://me:pass%20word@127.0.0.1:{controller.port}")
-    yield handler
-    controller.stop()
-
-
 @pytest.fixture
 def config() -> Config:
     return Config(reports=Reports(mail_to=["vera@example.org", "ops@example.org"], mail_from="sw@example.org"))
 
 
 def test_the_mail_has_text_html_and_pictures_by_content_id(
-    scenario: DeliveryScenario, inbox: _Inbox, config: Config
+    scenario: DeliveryScenario, inbox: Inbox, config: Config
 ) -> None:
     report = render_daily(scenario.engine, config, DAY)
     assert mail_report(report, config) == 2
@@ -277,20 +230,20 @@ def test_the_mail_has_text_html_and_pictures_by_content_id(
 
 
 def test_a_report_that_one_recipient_accepts_is_sent(
-    scenario: DeliveryScenario, inbox: _Inbox, config: Config, caplog: pytest.LogCaptureFixture
+    scenario: DeliveryScenario, inbox: Inbox, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     inbox.unknown = "ops@example.org"
     assert mail_report(render_daily(scenario.engine, config, DAY), config) == 1
     assert len(inbox.mails) == 1 and "reports.mail_to: the mail server refuses ops@example.org (550" in caplog.text
 
 
-def test_no_recipients_no_mail(scenario: DeliveryScenario, inbox: _Inbox) -> None:
+def test_no_recipients_no_mail(scenario: DeliveryScenario, inbox: Inbox) -> None:
     assert mail_report(render_daily(scenario.engine, Config(), DAY), Config()) == 0
     assert inbox.mails == []
 
 
 def test_a_report_is_mailed_through_an_airflow_connection(
-    scenario: DeliveryScenario, inbox: _Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
+    scenario: DeliveryScenario, inbox: Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = urlsplit(os.environ[mail.SMTP_ENV]).port
     monkeypatch.setenv(
@@ -322,7 +275,7 @@ def test_an_unsent_mail_is_a_one_line_error_without_the_password(
 
 
 def test_wrong_credentials_and_a_refused_mail_are_one_line_errors(
-    warehouse: sa.Engine, inbox: _Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
+    warehouse: sa.Engine, inbox: Inbox, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report, url = render_daily(warehouse, config, DAY), os.environ[mail.SMTP_ENV]
     inbox.refuse = "552 too large"

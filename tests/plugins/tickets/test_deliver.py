@@ -220,8 +220,8 @@ def test_every_rendering_has_the_same_since(
         insert_row(connection, "detect.detector", {"hour": None, "detector": "ebs_volume_starving", "title": "Volume"})
         card = connection.execute(sa.text("select * from public.findings_now")).mappings().one()
         [page] = ask(connection, "pages/finding", fingerprint=fingerprint, hour=None)
-        [incident] = ask(connection, "pages/incident", fingerprint=fingerprint)
-        [oldest] = ask(connection, "reports/oldest", finish=hour(5), most=9)
+        [incident] = ask(connection, "pages/incident", fingerprint=fingerprint, most=9)
+        [oldest] = ask(connection, "reports/oldest", finish=hour(5), owner=None, most=9)
     began = datetime.fromisoformat(exact) if exact else None
     assert {row["firing_since"] for row in (card, page, incident, oldest)} == {began}
     assert {card["first_hour"], page["first_hour"], incident["opened_hour"], oldest["opened_hour"]} == {hour(0)}

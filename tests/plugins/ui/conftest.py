@@ -33,14 +33,16 @@ FLAGS = (
 
 @dataclass(frozen=True)
 class Place:
-    """What Airflow needs to run: a folder, an empty config, a warehouse."""
+    """What Airflow needs to run: a folder, a config, a warehouse."""
 
     folder: Path
     warehouse_url: str
+    reports: Path
 
     def environment(self) -> dict[str, str]:
         config = self.folder / "streamwarden.yaml"
-        config.write_text("owners: [{owner: team-1, users: [viewer]}, {owner: team-3, roles: [viewer]}]\n")
+        owners = [{"owner": "team-1", "users": ["viewer"]}, {"owner": "team-3", "roles": ["viewer"]}]
+        config.write_text(json.dumps({"owners": owners, "reports": {"folder": str(self.reports)}}))
         return {CONFIG_ENV: str(config), WAREHOUSE_ENV: self.warehouse_url}
 
     def say(self, line: str, /) -> None:
@@ -61,10 +63,16 @@ def module_warehouse(pages_warehouse: str, spare_warehouses: SpareWarehouses) ->
 
 
 @pytest.fixture(scope="session")
-def airflow(pages_warehouse: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
+def reports_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the reports that the pages show."""
+    return tmp_path_factory.mktemp("archive") / "reports"
+
+
+@pytest.fixture(scope="session")
+def airflow(pages_warehouse: str, reports_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """The API server alone, for all modules: it serves the pages; nothing is scheduled here."""
     metadata = embedded_url(TEST_SERVER, "ui_airflow")
-    place = Place(tmp_path_factory.mktemp("ui"), pages_warehouse)
+    place = Place(tmp_path_factory.mktemp("ui"), pages_warehouse, reports_folder)
     with Airflow(place, port=0, metadata_url=metadata, components=("api-server",)) as airflow:
         airflow.wait_until_ready()
         yield airflow

@@ -10,6 +10,7 @@ import html
 import io
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,7 +74,9 @@ def picture(page: Any, name: str, **how: Any) -> None:
     """Saves a picture to $PICTURES, if that is set."""
     if FOLDER:
         drawn = Image.open(io.BytesIO(page.screenshot(animations="disabled", **how)))
-        drawn.quantize(128).save(f"{FOLDER}/{name}.png", optimize=True)
+        file = Path(FOLDER) / f"{name}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        drawn.quantize(128).save(file, optimize=True)
 
 
 @pytest.mark.parametrize("user", ["viewer", "editor"])
@@ -116,9 +119,12 @@ def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_flee
         assert "1 critical" in page.locator("h1").inner_text()
         page.set_viewport_size({"width": 1280, "height": 560})
         picture(page, "fleet")
+        page.goto("/streamwarden/resources/group/orders-prod%2Fsearch")
+        for text in ("Findings and changes", "1 change", "shaded: evaluated hour; ▼ change"):
+            expect(page.locator(".chart-canvas svg")).to_contain_text(text)
         page.goto("/streamwarden/resources/broker/orders-prod%2F3")
         expect(page.locator(".chart-canvas svg")).to_contain_text("Limit of its strictest topic")
-        page.set_viewport_size({"width": 1280, "height": 1240})
+        page.set_viewport_size({"width": 1280, "height": 1450})
         picture(page, "resource")
         page.goto(f"/streamwarden/findings/{sample_fleet.root}")
         expect(page.locator(".chart-canvas svg")).to_contain_text("Throttle limit (100 %)")

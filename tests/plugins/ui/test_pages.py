@@ -266,11 +266,13 @@ def test_an_unreachable_warehouse_is_a_one_line_error(page: Any, module_warehous
             sa.text("select pg_terminate_backend(pid) from pg_stat_activity where datname = :name"), {"name": name}
         )
         try:
-            answer = page.goto("/streamwarden/")
-            assert answer.status == 503
-            assert page.locator("h1").inner_text() == "The warehouse does not respond"
-            assert "not currently accepting connections" in page.get_by_role("alert").inner_text()
-            assert "Traceback" not in page.content()
+            for path in ("", f"incidents/{'a' * 64}", "findings", "resources/topic/demo%2Fa", "search?q=a"):
+                answer = page.goto(f"/streamwarden/{path}")
+                assert answer.status == 503
+                assert page.locator("h1").inner_text() == "The warehouse does not respond"
+                assert "not currently accepting connections" in page.get_by_role("alert").inner_text()
+                assert "Traceback" not in page.content() and "postgresql://" not in page.content()
+                expect(page.locator("main").get_by_role("link", name="Overview")).to_have_count(1)
         finally:
             connection.exec_driver_sql(f'alter database "{name}" allow_connections true')
     assert page.goto("/streamwarden/").status == 200

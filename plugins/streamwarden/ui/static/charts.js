@@ -28,7 +28,7 @@
     const spec = await answer.json();
     canvas.hidden = false;
     figure.view?.finalize();
-    figure.view = await vegaEmbed(canvas, fit(spec, canvas.clientWidth - 18), {
+    figure.view = await vegaEmbed(canvas.firstElementChild, fit(spec, canvas.clientWidth - 18), {
       actions: false, ast: true, renderer: "svg", defaultStyle: false, tooltip: { disableDefaultStyle: true },
     });
     figure.querySelector(".chart-help").hidden = !spec.usermeta?.zoom;
