@@ -249,6 +249,9 @@ limitations: |
   where quotas make brokers expose per-client rates, for an hour after its last request. Its rate is known only if JMX was
   queried while it read. A client that fetches in most hours of a day counts only with the amount above its baseline.
 
+  Two readers that begin in the same hour and are not known are one finding. One that reads a further topic in a later hour
+  has a second finding, unless its group or client is known.
+
   Not detected: readers of records that are still in the page cache, readers that started so long ago that they are part
   of the baseline, and readers that read less than a nightly batch varies. In the first weeks of a cluster, also readers
   that read less than groups that always lag.
