@@ -12,12 +12,13 @@ with late as (
   where e.parts in ('leader', 'member', 'partition') and p.partition is not null
 ),
 
+-- Pods in the network of their node share its address: there the process of a member is unknown.
 pod as (
   select
     cluster,
     substring(endpoint from '://([^/:]+)') as address,
     min(instance_id) as instance_id,
-    min(public.resource_key('process', cluster, endpoint)) as process
+    case when min(endpoint) = max(endpoint) then min(public.resource_key('process', cluster, endpoint)) end as process
   from inventory.pod_hourly
   where hour = :hour and role = 'app' and endpoint is not null
   group by cluster, substring(endpoint from '://([^/:]+)')

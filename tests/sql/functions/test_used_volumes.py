@@ -6,7 +6,10 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from streamwarden.causes import store_topology
+from streamwarden.store.queries import ask
 
+from tests.sql.cause_cases import store
 from tests.sql.rows import HOUR, insert_row
 
 NODE = {"account": "1", "region": "r", "instance_id": "i"}
@@ -64,3 +67,27 @@ def test_a_claimed_volume_is_of_one_pod(node: sa.Engine) -> None:
 def test_reads_of_a_cluster_are_those_of_its_brokers_volumes(node: sa.Engine) -> None:
     query = "select cluster, read_bytes from broker_reads_hourly(:hour, 1) where hour = :hour order by 1"
     assert rows(node, query) == [("c", 11_000.0), ("d", 11_000.0)]
+
+
+def test_pages_show_a_claimed_volume_under_the_cluster_of_its_pod(node: sa.Engine) -> None:
+    with node.begin() as connection:
+        for volume in ("orders-0", "d-1", "root"):
+            store(connection, {"of": "ebs_volume_starving", "resource": f"volume:1/r/{volume}"}, "firing")
+        insert_row(connection, "inventory.instance_hourly", NODE | {"hour": HOUR})
+        run = {"hour": HOUR, "detector": "ebs_volume_starving", "status": "evaluated"}
+        insert_row(connection, "detect.detector_run", run)
+        insert_row(connection, "detect.detector", {"hour": HOUR, "detector": "ebs_volume_starving"})
+    store_topology(node, HOUR)
+    wanted = dict.fromkeys(("severity", "detector", "kind", "owner", "application", "state", "after"))
+    with node.connect() as connection:
+        tiles = {row["key"]: row["findings"] for row in ask(connection, "pages/tiles", owner=None)}
+        listed = {
+            cluster: sorted(
+                row["resource"].rpartition("/")[2]
+                for row in ask(connection, "pages/findings", **wanted, cluster=cluster, words=[], most=10)
+            )
+            for cluster in "cd"
+        }
+    # A volume that no pod claims is of both clusters on the node.
+    assert (tiles["cluster:c"], tiles["cluster:d"]) == (2, 2)
+    assert listed == {"c": ["orders-0", "root"], "d": ["d-1", "root"]}
