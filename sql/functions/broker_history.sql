@@ -1,5 +1,5 @@
 -- Log flushes and traffic of each broker in the four weeks before an hour, as arrays by hour for baselines, and how long
--- flushes usually take. Only hours with at least `floor_bytes_per_second` written count for the time per byte of two weeks.
+-- flushes typically take. Only hours with at least `floor_bytes_per_second` written count for the time per byte of two weeks.
 create or replace function public.broker_history(as_of timestamptz, floor_bytes_per_second double precision)
 returns table (
   cluster text, endpoint text, hours timestamptz[], log_flush_p95_ms double precision[],
@@ -46,4 +46,4 @@ returns table (
   group by cluster, endpoint
 $$;
 comment on function public.broker_history is
-'Log flushes and traffic of each broker in the four weeks before an hour, as arrays by hour, and how long flushes usually take.';
+'Log flushes and traffic of each broker in the four weeks before an hour, as arrays by hour, and how long flushes typically take.';

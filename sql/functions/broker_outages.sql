@@ -32,7 +32,7 @@ create or replace function public.broker_outages(of_hour timestamptz, quiet_rati
     where p.at >= of_hour - interval '1 hour' and p.at < of_hour + interval '1 hour'
   ),
 
-  usual as (
+  baseline as (
     select cluster, broker_id, basis, percentile_cont(0.5) within group (order by bytes / period_seconds) as rate
     from traffic
     where at < of_hour
@@ -44,7 +44,7 @@ create or replace function public.broker_outages(of_hour timestamptz, quiet_rati
     select t.cluster, t.broker_id, t.basis, max(p.until) as known_until,
       max(p.until) filter (where t.bytes / t.period_seconds >= quiet_ratio * u.rate) as down_since
     from traffic as t
-    inner join usual as u using (cluster, broker_id, basis)
+    inner join baseline as u using (cluster, broker_id, basis)
     inner join started as s using (cluster, broker_id)
     cross join lateral (select t.at + make_interval(secs => t.period_seconds) as until) as p
     where p.until <= s.started_at and u.rate > 0

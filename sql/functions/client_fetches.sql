@@ -1,7 +1,7 @@
 -- Fetch rate of each client of a cluster, maximum of the hour's samples. Brokers expose it per client only where quotas are
 -- set, and drop a client an hour after its last request: one that has stopped has a lower value, or 0.
 create or replace function public.client_fetches(of_cluster text, as_of timestamptz) returns table (
-  client_id text, user_name text, bytes_per_second double precision, usual_bytes_per_second double precision,
+  client_id text, user_name text, bytes_per_second double precision, baseline_bytes_per_second double precision,
   group_ids jsonb
 ) language sql stable as $$
   with fetched as materialized (

@@ -17,7 +17,7 @@ create or replace function public.rogue_clients(
     json_agg(
       json_build_object(
         'client_id', t.client_id, 'user', t.user_name, 'fetched_bytes_per_second', t.bytes_per_second,
-        'baseline_bytes_per_second', t.usual_bytes_per_second, 'groups_that_commit', t.group_ids
+        'baseline_bytes_per_second', t.baseline_bytes_per_second, 'groups_that_commit', t.group_ids
       )
     ) as clients
   from (
@@ -30,11 +30,11 @@ create or replace function public.rogue_clients(
     from public.client_fetches(of_cluster, of_hour) as c
     cross join lateral (
       select
-        c.bytes_per_second - coalesce(c.usual_bytes_per_second, 0)
+        c.bytes_per_second - coalesce(c.baseline_bytes_per_second, 0)
         >= least_bytes_per_second as is_large
     ) as l
     cross join lateral (
-      select c.group_ids is null and (l.is_large or coalesce(c.usual_bytes_per_second, 0) = 0) as is_suspect
+      select c.group_ids is null and (l.is_large or coalesce(c.baseline_bytes_per_second, 0) = 0) as is_suspect
     ) as p
     order by p.is_suspect desc, c.group_ids is not null asc, c.bytes_per_second desc, c.client_id asc
     limit 10

@@ -3,7 +3,7 @@
 -- restore (restored_bytes), or the reads of a group without commits (likewise), or has no known reader (unaccounted_bytes).
 create or replace function public.unaccounted_topics(
   of_cluster text, of_hour timestamptz, loud_seconds double precision, page_cache_share double precision,
-  usual_days integer, usual_hours integer, settled_hours integer
+  baseline_days integer, baseline_hours integer, settled_hours integer
 ) returns table (
   topic text,
   covered_seconds double precision,            -- null: none
@@ -42,7 +42,7 @@ create or replace function public.unaccounted_topics(
   baseline_share as materialized (
     select topic, sent_per_byte
     from public.baseline_readers(
-      of_cluster, of_hour, usual_days, usual_hours,
+      of_cluster, of_hour, baseline_days, baseline_hours,
       array(select s.topic from sent as s where s.bytes_out > s.accounted_bytes)
     )
   ),

@@ -28,7 +28,7 @@ create or replace function metrics.volume_slowness(
   of_hour timestamptz, of_account text, of_region text, of_volume_id text,
   slow_ms double precision, ratio double precision, known_hours integer
 ) returns table (
-  usual_latency_ms double precision, slow_latency_ms double precision, usual_hours bigint, slow_minutes double precision
+  baseline_latency_ms double precision, slow_latency_ms double precision, baseline_hours bigint, slow_minutes double precision
 ) language sql stable as $$
   with past as (
     select
@@ -48,7 +48,7 @@ create or replace function metrics.volume_slowness(
           when count(latency_p75_ms) filter (where is_this_time_of_day) >= 3
             then percentile_cont(0.5) within group (order by latency_p75_ms) filter (where is_this_time_of_day)
         end
-      ) as usual_ms
+      ) as baseline_ms
     from past
     where hour < of_hour
   ),
@@ -56,9 +56,9 @@ create or replace function metrics.volume_slowness(
   own as (
     select
       median.hours,
-      case when median.hours >= known_hours then median.usual_ms end as usual_ms,
+      case when median.hours >= known_hours then median.baseline_ms end as baseline_ms,
       (
-        select percentile_cont(0.5) within group (order by abs(past.latency_p75_ms - median.usual_ms))
+        select percentile_cont(0.5) within group (order by abs(past.latency_p75_ms - median.baseline_ms))
         from past
         where past.hour < of_hour
       ) as mad_ms
@@ -68,9 +68,9 @@ create or replace function metrics.volume_slowness(
   slow as (
     select
       own.hours,
-      own.usual_ms,
+      own.baseline_ms,
       case
-        when own.usual_ms is not null then greatest(slow_ms, ratio * own.usual_ms, own.usual_ms + 5 * own.mad_ms)
+        when own.baseline_ms is not null then greatest(slow_ms, ratio * own.baseline_ms, own.baseline_ms + 5 * own.mad_ms)
         when v.volume_type not in ('st1', 'sc1') then slow_ms
       end as limit_ms
     from own
@@ -79,7 +79,7 @@ create or replace function metrics.volume_slowness(
   )
 
   select
-    slow.usual_ms,
+    slow.baseline_ms,
     slow.limit_ms,
     slow.hours,
     coalesce((

@@ -45,11 +45,11 @@ params:
     default: 0.5
     unit: share
     why: "of a broker's memory; records older than that are read from disk"
-  usual_days:
+  baseline_days:
     default: 7
     unit: days
     why: "a week shows the baseline of bytes out to readers that never commit"
-  usual_hours:
+  baseline_hours:
     default: 24
     unit: hours
     why: "less than a day of history gives no baseline"
@@ -78,7 +78,7 @@ verdicts:
         {{ unaccounted_topics | listed("topic", 3) }}.
       - "No lagging group, restore, or replica catch-up explains it."
       - >
-        {% if baseline_known_hours and baseline_known_hours < usual_hours %}The baseline covers only
+        {% if baseline_known_hours and baseline_known_hours < baseline_hours %}The baseline covers only
         {{ baseline_known_hours }}.{% endif %}
       - >
         {% for member in unaccounted_topics[0].members_without_commits %}Client {{ member.client_id }} on
@@ -112,7 +112,7 @@ verdicts:
       Broker disks of cluster {{ cluster }} read {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }})
       for {{ minutes_above_baseline }} since {{ since }}.
     details:
-      - "Brokers send {{ excess_sent_bytes_per_second }} above the baseline ({{ usual_sent_bytes_per_second }})."
+      - "Brokers send {{ excess_sent_bytes_per_second }} above the baseline ({{ baseline_sent_bytes_per_second }})."
       - >
         No consumer group lags beyond the page cache (about {{ cache_seconds }}), so consumers that do not commit offsets
         read old records.
@@ -214,7 +214,7 @@ description: |
   unaccounted bytes. A finding keeps its name while it is open.
 
   Where no topic's bytes are reported (Amazon MSK by CloudWatch alone), the brokers' bytes out stand for them: excess disk
-  reads, bytes out beyond their median of usual_days by rogue_share of these reads, and no group that lags beyond the page
+  reads, bytes out beyond their median of baseline_days by rogue_share of these reads, and no group that lags beyond the page
   cache. A group that does may be the reader: then the cluster is not evaluated.
 
   The age of the oldest record in the page cache is estimated by adding up the bytes in, hour by hour backwards, until
@@ -306,7 +306,7 @@ topic as materialized (
     t.*
   from spike as s
   cross join lateral public.unaccounted_topics(
-    s.cluster, :hour, 60 * s.minutes, :page_cache_share, :usual_days, :usual_hours, :settled_hours
+    s.cluster, :hour, 60 * s.minutes, :page_cache_share, :baseline_days, :baseline_hours, :settled_hours
   ) as t
 ),
 
@@ -405,7 +405,7 @@ select
   coalesce(w.lag_seconds, n.longest_lag_seconds) as longest_lag_seconds,
   n.lagging_group,
   n.excess_sent_bytes / 3600 as excess_sent_bytes_per_second,
-  n.usual_sent_bytes_per_second,
+  n.baseline_sent_bytes_per_second,
   n.cache_seconds,
   k.monitoring_level,
   k.region,
@@ -424,8 +424,8 @@ from public.cluster_brokers as b
 left join disk as d using (cluster)
 left join measured_rogue as w using (cluster)
 left join public.page_cache(:hour, :hour, :page_cache_share) as c using (cluster)
-left join public.sent_beyond_usual(
-  :hour, array(select cluster from spike where seconds is null), :usual_days, :usual_hours, :page_cache_share
+left join public.sent_above_baseline(
+  :hour, array(select cluster from spike where seconds is null), :baseline_days, :baseline_hours, :page_cache_share
 ) as n using (cluster)
 left join inventory.msk_cluster_hourly as k on k.hour = :hour and b.cluster = k.cluster
 left join lateral public.rogue_clients(w.cluster, :hour, :rogue_share * w.rogue_bytes / w.seconds) as f on true

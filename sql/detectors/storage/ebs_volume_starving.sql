@@ -432,7 +432,7 @@ measured as (
 evaluated as (
   select
     m.*,
-    slowness.usual_latency_ms as baseline_latency_ms,
+    slowness.baseline_latency_ms,
     slowness.slow_latency_ms,
     slowness.slow_minutes,
     cycle.days_alike,

@@ -5,7 +5,7 @@ owner_role: platform
 maturity: stable
 reads: [metrics.jvm_app_hourly, metrics.jvm_app_sample, metrics.consumer_group_hourly]
 params:
-  usual_days: {default: 7, unit: d, why: "the most threads alive within a week is what the process was configured with"}
+  baseline_days: {default: 7, unit: d, why: "the most threads alive within a week is what the process was configured with"}
   settle_minutes: {default: 15, unit: min, why: "a process that has just started is still creating its threads"}
 key_metrics: [alive_threads, baseline_threads, failed_threads, lag_seconds, process_started_at]
 verdicts:
@@ -101,7 +101,7 @@ verdicts:
     message: >
       Process {{ name }} is in state {{ streams_state }} and its group has {{ members | counted("member") }}; the process
       does not report its thread count.
-  never_started: {status: ok, message: "Process {{ name }} ran no stream thread in the last {{ usual_days }}, and none failed."}
+  never_started: {status: ok, message: "Process {{ name }} ran no stream thread in the last {{ baseline_days }}, and none failed."}
   no_response: {status: unknown, message: "Not evaluated: process {{ name }} did not respond over JMX."}
   not_reported: {status: unknown, message: "Not evaluated: process {{ name }} did not report its stream threads."}
   shutting_down:
@@ -126,7 +126,7 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 1
 description: |
-  The baseline is the most threads alive in any hour of the last `usual_days`. Threads are dead if they are missing in every
+  The baseline is the most threads alive in any hour of the last `baseline_days`. Threads are dead if they are missing in every
   sample of the run and at least as many failed since the process started. If failures are not reported, threads missing
   since this process started are dead, unless the count has been stable for a day and the group has no lag.
   A closed client no longer reports metrics: a process that had threads since its start and reports none is closed if its
@@ -165,7 +165,7 @@ with history as (
   cross join lateral (
     select case when hour >= :hour - interval '24 hours' then stream_threads_alive end as last_day_alive
   ) as day
-  where hour between :hour - make_interval(days => :usual_days) and :hour
+  where hour between :hour - make_interval(days => :baseline_days) and :hour
   group by cluster, endpoint
 ),
 
@@ -201,7 +201,7 @@ process as (
     select max(h.stream_threads_alive) as baseline
     from metrics.jvm_app_hourly as h
     where a.stream_threads_failed is null
-    and h.hour >= a.hour - make_interval(days => :usual_days) and h.hour < a.hour
+    and h.hour >= a.hour - make_interval(days => :baseline_days) and h.hour < a.hour
     and h.cluster = a.cluster and h.app = a.app and h.endpoint = a.endpoint
     and public.is_same_start(h.process_started_at, a.process_started_at)
   ) as own on true

@@ -303,13 +303,13 @@ CALLS: list[Any] = [
             *(_fetched(n, value) for n, value in enumerate([3, 4, 5, 3, 4, 5, 50, 50, 50, 50, 4], start=2)),
             _fetched(14, 9) | {"labels": '{"client": "gone"}'}, _fetched(25, 900),
             *(_fetched(n, 900) | {"cluster": "d"} for n in range(13, 25))]},
-        "select client_id, bytes_per_second, usual_bytes_per_second from client_fetches('c', :hour) order by 1",
+        "select client_id, bytes_per_second, baseline_bytes_per_second from client_fetches('c', :hour) order by 1",
         [("new", 1.0, 0.0), ("x", 7.0, 4.5)],
         id="the baseline is the median of the day before; 0 in readings that list only other clients",
     ),
     pytest.param(
         {"metrics.broker_sample": [FETCHES | {"value": 7}, *(_fetched(n, 5) for n in range(2, 13))]},
-        "select usual_bytes_per_second from client_fetches('c', :hour)", [(None,)],
+        "select baseline_bytes_per_second from client_fetches('c', :hour)", [(None,)],
         id="eleven hours are too few for a baseline",
     ),
     pytest.param(

@@ -1,11 +1,11 @@
--- For clusters without bytes by topic: what the brokers send beyond their median of the days before, and the group that lags
--- most against what the page cache holds. No row with fewer than usual_hours of history.
-create or replace function public.sent_beyond_usual(
-  of_hour timestamptz, of_clusters text[], usual_days integer, usual_hours integer, page_cache_share double precision
+-- For clusters without bytes by topic: what the brokers send above their median of the days before, and the group that lags
+-- most against what the page cache holds. No row with fewer than baseline_hours of history.
+create or replace function public.sent_above_baseline(
+  of_hour timestamptz, of_clusters text[], baseline_days integer, baseline_hours integer, page_cache_share double precision
 ) returns table (
   cluster text,
-  usual_sent_bytes_per_second double precision,
-  excess_sent_bytes double precision,          -- in the hour; below 0: less than usual
+  baseline_sent_bytes_per_second double precision,
+  excess_sent_bytes double precision,          -- in the hour; below 0: less than the baseline
   cache_seconds double precision,              -- time that the page cache holds at the hour's traffic
   is_lag_known boolean,
   longest_lag_seconds double precision,
@@ -19,7 +19,7 @@ create or replace function public.sent_beyond_usual(
       sum(b.bytes_in_per_second + coalesce(b.replication_bytes_in_per_second, 0)) as came_per_second
     from metrics.broker_hourly as b
     where b.cluster = any(of_clusters)
-    and b.hour > of_hour - make_interval(days => usual_days) and b.hour <= of_hour
+    and b.hour > of_hour - make_interval(days => baseline_days) and b.hour <= of_hour
     group by b.cluster, b.hour
     having count(*) = count(b.bytes_out_per_second)
   ),
@@ -43,7 +43,7 @@ create or replace function public.sent_beyond_usual(
 
   select
     s.cluster,
-    u.bytes_per_second as usual_sent_bytes_per_second,
+    u.bytes_per_second as baseline_sent_bytes_per_second,
     3600 * (s.bytes_per_second - u.bytes_per_second) as excess_sent_bytes,
     m.bytes / nullif(s.came_per_second, 0) as cache_seconds,
     l.lag_seconds is not null as is_lag_known,
@@ -54,7 +54,7 @@ create or replace function public.sent_beyond_usual(
     select percentile_cont(0.5) within group (order by o.bytes_per_second) as bytes_per_second
     from sent_by_hour as o
     where o.cluster = s.cluster and o.hour < of_hour
-    having count(*) >= usual_hours
+    having count(*) >= baseline_hours
   ) as u on true
   left join lateral (
     select page_cache_share * sum(i.memory_bytes) as bytes
@@ -70,5 +70,5 @@ create or replace function public.sent_beyond_usual(
   ) as l on true
   where s.hour = of_hour
 $$;
-comment on function public.sent_beyond_usual is
-'Bytes that the brokers of these clusters send beyond their median, and the group that lags most, for clusters without bytes by topic.';
+comment on function public.sent_above_baseline is
+'Bytes that the brokers of these clusters send above their median, and the group that lags most, for clusters without bytes by topic.';
