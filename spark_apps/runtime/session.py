@@ -175,10 +175,11 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
     if expected_rows < COMPILED_FROM_ROWS:
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    if expected_rows < COMPILED_FROM_ROWS and is_local(spark):  # a leaf is lost with the executor that has it
         set_small(own)
-        if expected_rows:  # otherwise the number of rows is not known, because the app never ran
-            for name, value in _ONE_TASK.items():
-                own.conf.set(name, value)
+        # An app that never ran may have many rows.
+        for name, value in (_ONE_TASK if expected_rows else {}).items():
+            own.conf.set(name, value)
     return own
 
 
