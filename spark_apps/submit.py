@@ -30,6 +30,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.base.warehouse import open_warehouse
 
+from spark_apps.runtime.kept import kept
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import master_for, session_for, start_session
 
@@ -53,7 +54,7 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     try:
         # Persisted: a source is queried once, however many tables are computed from it. Not as serialized bytes
         # (MEMORY_AND_DISK): Spark holds each task's share of them until the task ends, although it counts it as freed.
-        sources = {source: frame.persist() for source, frame in module.extract(spark, hour, config).items()}
+        sources = {source: kept(frame) for source, frame in module.extract(spark, hour, config).items()}
         frames = module.transform(sources, hour, config)
         # Gaps besides the tables: data that was read but could not be used for any table.
         gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}

@@ -12,6 +12,7 @@ from streamwarden.base.config import Config
 
 from spark_apps.models.counters import counts, earlier_counters
 from spark_apps.models.hourly_columns import counted, label, labels_are, reading
+from spark_apps.runtime.kept import kept
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
 from spark_apps.sources.jmx_endpoint import name_of
@@ -49,8 +50,8 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """Gauges to minimum, mean, or maximum of the samples, counters to exact rates."""
     samples = sources["jmx"].where(f.col("metric").isNotNull())
-    gained = counts(samples, sources["earlier_counters"], hour).persist()
-    on_brokers = _broker_topics(samples, gained).persist()
+    gained = kept(counts(samples, sources["earlier_counters"], hour))
+    on_brokers = kept(_broker_topics(samples, gained))
     return {
         "metrics.broker_sample": samples.where(label("topic").isNull()).select(
             *BROKER, "metric", "labels", "at", "kind", "value", "process_started_at"

@@ -17,6 +17,7 @@ from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.models.nodes import NODE, file_system_hours, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.models.stream_nodes import stream_nodes
+from spark_apps.runtime.kept import kept
 from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
 from spark_apps.sources.jmx_endpoint import name_of
 from spark_apps.sources.jmx_metrics import STREAMS_STATES
@@ -43,8 +44,8 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
         asked_in_time(rows(samples.sparkSession, config), sources["jmx"]) for rows in (_configured, _nodes)
     )
     # Persisted: several tables are computed from them, and planning them again for each costs more than reading them.
-    instances = store_instances(samples, configured.select(*APP, "write_buffers_bytes")).persist()
-    gained = counts(readings, sources["earlier_counters"], hour).persist()
+    instances = kept(store_instances(samples, configured.select(*APP, "write_buffers_bytes")))
+    gained = kept(counts(readings, sources["earlier_counters"], hour))
     columns = ("metric", "labels", "at", "kind", "value", "process_started_at")
     return {
         "metrics.jvm_app_sample": samples.select(*APP, *columns),

@@ -29,6 +29,7 @@ from spark_apps.models.schema_frames import with_common_frames
 from spark_apps.models.schema_report import Exemplar, Report, one_row_each
 from spark_apps.models.schema_versions import Profile, ShapeCount
 from spark_apps.models.streams_topics import OWN_FORMATS
+from spark_apps.runtime.kept import kept
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.kafka_client import clusters_of, read_clusters, unreadable
@@ -167,7 +168,7 @@ def _reports(values: DataFrame, names: list[str], registered: DataFrame | None, 
     """Reports on these changelogs. A changelog that Spark fails on gets a gap."""
     some = values.where(f.col("resource").isin(names))
     try:
-        report = schema_report(some, registered, show_values=show_values).persist()
+        report = kept(schema_report(some, registered, show_values=show_values))
         report.count()
     except Exception as error:  # a topic may hold any bytes
         if len(names) == 1:
@@ -192,7 +193,7 @@ def _with_gaps(topics: DataFrame, report: DataFrame) -> DataFrame:
 def schema_report(values: DataFrame, registered: DataFrame | None, *, show_values: bool) -> DataFrame:
     """One row per changelog with its paths and changes, from columns resource, partition, offset, position, value."""
     # Persisted, because it is read for the schemas, the exemplars, and the report.
-    shapes = shapes_of(values, registered).persist()
+    shapes = kept(shapes_of(values, registered))
     schemas = _schemas_of(shapes, registered) if registered is not None else {}
 
     nothing = dict.fromkeys(cast(StructType, StructType.fromDDL(_REPORT)).names)

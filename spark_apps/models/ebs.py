@@ -204,33 +204,40 @@ def cycle(points: Column, earned: Column, cost: Column) -> Column:
         return f.aggregate(recent, f.array().cast("array<struct<after: double, net: double>>"), add)
 
     def evaluated(e: Column) -> Column:
-        start, end = e.start, e.end
         pauses = f.filter(e.quiet, lambda run: run.until - run.since >= PAUSE_SECONDS)
-        tail = f.get(e.quiet, f.size(e.quiet) - 1)
-        starts = f.transform(f.filter(pauses, lambda run: run.since > start), lambda run: run.since)
-        ends = f.transform(f.filter(pauses, lambda run: run.until < end), lambda run: run.until)
-        last = f.get(pauses, f.size(pauses) - 1)
+        return _let(pauses, lambda pauses: of_pauses(e, pauses))
+
+    def of_pauses(e: Column, pauses: Column) -> Column:
+        starts = f.transform(f.filter(pauses, lambda run: run.since > e.start), lambda run: run.since)
+        ends = f.transform(f.filter(pauses, lambda run: run.until < e.end), lambda run: run.until)
+        bounds = f.struct(
+            starts.alias("starts"), ends.alias("ends"), length(starts).alias("length"), length(ends).alias("other")
+        )
+        return _let(_let(_let(bounds, _longer), whole), lambda w: f.when(
+            goes_on(e, pauses) & (w.length > 0),
+            f.struct(
+                w.seconds.alias("seconds"), w.rate.alias("rate"), w.heaviest.alias("heaviest"),
+                w.lightest.alias("lightest"), used(w.seconds, e.end).alias("used"),
+            ),
+        ))  # fmt: skip
+
+    def goes_on(e: Column, pauses: Column) -> Column:
+        """Whether the present pause, or the present run, is no longer than one before."""
+        tail, last = (f.get(runs, f.size(runs) - 1) for runs in (e.quiet, pauses))
         before = f.slice(pauses, 1, f.greatest(f.size(pauses) - 1, f.lit(0)))
         # Runs between the pauses; the first one may have begun before the first point.
         runs = f.transform(
             pauses,
             lambda run, n: f.struct(
-                f.coalesce(f.when(n > 0, f.get(pauses, n - 1).until), start).alias("since"), run.since.alias("until")
+                f.coalesce(f.when(n > 0, f.get(pauses, n - 1).until), e.start).alias("since"), run.since.alias("until")
             ),
         )
-        goes_on = f.when(last.until == end, last.until - last.since <= longest(before) + SAME_SECONDS).otherwise(
-            f.when(tail.until == end, tail.since).otherwise(end) - last.until <= longest(runs) + SAME_SECONDS
+        return f.when(last.until == e.end, last.until - last.since <= longest(before) + SAME_SECONDS).otherwise(
+            f.when(tail.until == e.end, tail.since).otherwise(e.end) - last.until <= longest(runs) + SAME_SECONDS
         )
-        length = f.when(f.size(starts) >= 2, f.get(starts, f.size(starts) - 1) - f.get(starts, f.lit(0)))
-        other = f.when(f.size(ends) >= 2, f.get(ends, f.size(ends) - 1) - f.get(ends, f.lit(0)))
-        events = f.when(f.coalesce(length >= other, length.isNotNull()), starts).when(other.isNotNull(), ends)
-        return _let(whole(events), lambda w: f.when(
-            goes_on & (w.length > 0),
-            f.struct(
-                w.seconds.alias("seconds"), w.rate.alias("rate"), w.heaviest.alias("heaviest"),
-                w.lightest.alias("lightest"), used(w.seconds, end).alias("used"),
-            ),
-        ))  # fmt: skip
+
+    def length(moments: Column) -> Column:
+        return f.when(f.size(moments) >= 2, f.get(moments, f.size(moments) - 1) - f.get(moments, f.lit(0)))
 
     last = f.get(points, f.size(points) - 1)
     known = f.struct(
@@ -239,6 +246,12 @@ def cycle(points: Column, earned: Column, cost: Column) -> Column:
         (f.unix_timestamp(last.at) + last.period_seconds).alias("end"),
     )
     return _let(known, evaluated)
+
+
+def _longer(bounds: Column) -> Column:
+    """Starts or ends of the pauses, whichever span more time; null where neither span any."""
+    is_length = f.coalesce(bounds.length >= bounds.other, bounds.length.isNotNull())
+    return f.when(is_length, bounds.starts).when(bounds.other.isNotNull(), bounds.ends)
 
 
 def cycle_seconds_to_exhaustion(cycle: Column, credits_left: Column) -> Column:

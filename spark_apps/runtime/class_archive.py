@@ -22,21 +22,24 @@ _LOGGING = Path(__file__).absolute().with_name("log4j2.properties").as_uri()
 # With one compiler Java reserves 48 MB for code; a session that runs all apps fills it, and Java stops compiling.
 _OPTIONS = f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Dlog4j2.configurationFile={_LOGGING}"
 _LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
-# Loads the classes that the apps need by running the apps on an empty fleet, without a warehouse.
+# Loads the classes that the apps need by running the apps on an empty fleet, without a warehouse, as for few rows.
 _TRAINING = """
 import importlib
 from datetime import UTC, datetime
 from spark_apps.runtime import warehouse_io
 from streamwarden.base.catalog import APPS
-from spark_apps.runtime.session import start_session
+from spark_apps.runtime.kept import kept
+from spark_apps.runtime.session import session_for, start_session
 from streamwarden.base.config import Config
 spark = start_session("archive")
 warehouse_io.read_query = lambda spark, query, schema: spark.createDataFrame([], schema)
 spark.range(3).mapInArrow(lambda batches: batches, "id long").collect()
+spark.range(3).groupBy("id").count().collect()
+small = session_for(spark, 1)
 hour = datetime(2026, 1, 5, tzinfo=UTC)
 for name in APPS:
     app = importlib.import_module(f"spark_apps.apps.{name}")
-    sources = {source: frame.persist() for source, frame in app.extract(spark, hour, Config()).items()}
+    sources = {source: kept(frame) for source, frame in app.extract(small, hour, Config()).items()}
     for frame in app.transform(sources, hour, Config()).values():
         frame.collect()
 spark.stop()

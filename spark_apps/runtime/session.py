@@ -17,6 +17,7 @@ from streamwarden.base.config import Config
 
 from spark_apps.runtime.class_archive import driver_java_options
 from spark_apps.runtime.executors import equip, is_local
+from spark_apps.runtime.kept import set_small
 
 COMPILED_FROM_ROWS = 5_000
 """For an app that writes fewer rows an hour, compiling a plan costs more than interpreting it."""
@@ -27,6 +28,12 @@ BROADCAST_UP_TO_ROWS = 500_000
 large hour, a copy of the counters and positions for each join fills the JVM. Frames that are always small have a
 hint."""
 _PIECES = "streamwarden.pieces"
+_ONE_TASK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+}
+"""Few rows are joined in the task that has them: a broadcast is a job of its own."""
 MODULE_WARNING = b"WARNING: Using incubator modules: jdk.incubator.vector"
 
 
@@ -168,6 +175,11 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
     if expected_rows < COMPILED_FROM_ROWS:
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    if expected_rows < COMPILED_FROM_ROWS and is_local(spark):  # a leaf is lost with the executor that has it
+        set_small(own)
+        # An app that never ran may have many rows.
+        for name, value in (_ONE_TASK if expected_rows else {}).items():
+            own.conf.set(name, value)
     return own
 
 

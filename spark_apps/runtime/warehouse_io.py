@@ -19,6 +19,7 @@ from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.warehouse import with_session_options
 
 from spark_apps.runtime.executors import address_for_tasks, address_of_warehouse
+from spark_apps.runtime.kept import leaf
 
 
 def _connected(carried: str | None) -> adbc.Connection:
@@ -37,7 +38,7 @@ def read_query(spark: SparkSession, query: str, schema: str | StructType) -> Dat
             for batch in cursor.fetch_record_batch():
                 yield from pa.Table.from_batches([batch]).rename_columns(wanted.names).cast(wanted).to_batches()
 
-    return spark.range(1, numPartitions=1).mapInArrow(read, struct)
+    return leaf(spark.range(1, numPartitions=1).mapInArrow(read, struct))
 
 
 def query_in_task(query: str, values: tuple[str, ...], carried: str | None) -> pa.Table:

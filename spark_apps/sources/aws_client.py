@@ -332,6 +332,15 @@ def _models() -> Loader:
     return create_loader(botocore.session.Session().get_config_variable("data_path"))
 
 
+def load_models() -> None:
+    """Loads what clients of most sources need, for all processes that are forked from this one."""
+    for service in ("ec2", "sts", "cloudwatch", "autoscaling"):
+        for kind in ("service-2", "endpoint-rule-set-1"):
+            _models().load_service_model(service, kind)
+    for name in ("endpoints", "partitions", "_retry"):
+        _models().load_data(name)
+
+
 def _line(what: object) -> str:
     return " ".join(str(what).split())[:300].rstrip(".") + "."
 

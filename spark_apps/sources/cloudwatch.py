@@ -28,6 +28,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 from streamwarden.base.errors import StreamwardenError
 
+from spark_apps.runtime.kept import leaf
 from spark_apps.sources.aws_client import (
     Connection,
     Failure,
@@ -115,7 +116,7 @@ def read_metrics(series: DataFrame, span: Span) -> DataFrame:
     by_place = Window.partitionBy("account", "region").orderBy("resource_id", "metric")
     slices = series.sparkSession.sparkContext.defaultParallelism
     batch = f.floor((f.row_number().over(by_place) - 1) / SERIES_PER_CALL)
-    return (
+    return leaf(
         series.select(*SERIES_COLUMNS, batch.cast("int").alias("batch"))
         .repartitionById(slices, f.pmod(f.hash("account", "region") + f.col("batch"), f.lit(slices)))
         .sortWithinPartitions("account", "region", "batch")

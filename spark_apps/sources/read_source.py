@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from spark_apps.runtime.kept import leaf
+
 
 def read_source(spark: SparkSession, source: DataSource) -> DataFrame:
     """The rows of a data source, as `spark.read.format(…).load()` returns them."""
@@ -31,4 +33,4 @@ def read_source(spark: SparkSession, source: DataSource) -> DataFrame:
                 yield from cast(Iterator[pa.RecordBatch], reader.read(partitions[number]))
 
     numbers = spark.range(len(partitions), numPartitions=max(len(partitions), 1))
-    return numbers.mapInArrow(read, schema)
+    return leaf(numbers.mapInArrow(read, schema))

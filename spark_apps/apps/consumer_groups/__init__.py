@@ -38,6 +38,7 @@ from spark_apps.apps.consumer_groups.rows import READ_TO_NOW, is_recent
 from spark_apps.apps.consumer_groups.steps import group_steps
 from spark_apps.models.consumer_lag import QUIET_RECORDS, STANDSTILL_SECONDS, still_seconds
 from spark_apps.runtime.executors import address_for_tasks
+from spark_apps.runtime.kept import kept
 from spark_apps.sources.kafka_client import clusters_of, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_connect import KafkaConnect
@@ -79,21 +80,21 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     sources["known_commits"] = known_commits(spark, hour)
     with_their_jobs = with_jobs(sources)
     sources["unlisted_groups"] = unlisted_groups(with_their_jobs, hour)
-    sources["positions"] = positions(with_their_jobs, hour)
+    sources["positions"] = kept(positions(with_their_jobs, hour))
     behind = sources["positions"].filter(
         "committed_offset < recent_offset or is_refuted and committed_offset < end_now"
         f" or committed_offset < log_end_offset and log_end_offset - recent_offset <= {QUIET_RECORDS}"
     )
     stands = f.coalesce(still_seconds(hour - LOOK_BACK) >= STANDSTILL_SECONDS, f.lit(True))
     asked = behind.withColumns({"offset": f.col("committed_offset"), "stands": stands})
-    sources["kafka_record_times"] = record_times(asked)
+    sources["kafka_record_times"] = kept(record_times(asked))
     return sources
 
 
 def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> dict[str, DataFrame]:
     """Frames of all tables of the app, by table name."""
     sources = with_jobs(sources)
-    partitions, steps = consumer_partitions(sources, hour).persist(), group_steps(sources, hour).persist()
+    partitions, steps = kept(consumer_partitions(sources, hour)), kept(group_steps(sources, hour))
     return {
         "inventory.topic_hourly": topics(sources, config.jobs.changelog_patterns),
         "inventory.broker_hourly": brokers(sources),

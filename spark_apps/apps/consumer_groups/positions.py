@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 from streamwarden.base.hours import PRESENT_FOR
 
 from spark_apps.apps.consumer_groups.rows import PARTITION, PLACE, READ_TO_NOW, clock, logs, readable, unread_clusters
+from spark_apps.runtime.kept import kept
 from spark_apps.runtime.session import pieces
 from spark_apps.sources.kafka_offsets import RECENT_SECONDS
 
@@ -119,7 +120,7 @@ def ends(sources: dict[str, DataFrame], history: DataFrame) -> DataFrame:
 def positions(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     """One row per group and partition with commits: the offset as of the end of the hour, its history, and the log
     end."""
-    all_history = _history(sources, hour).persist()
+    all_history = kept(_history(sources, hour))
     history = all_history.filter("is_past")
     later = all_history.filter("not is_past and has_commits").select(*PLACE, f.lit(True).alias("committed_later"))
     present = sources["kafka_offsets"].filter("kind = 'committed' and topic is not null")

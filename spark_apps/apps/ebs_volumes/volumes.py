@@ -262,7 +262,9 @@ def _volume_columns(facts: DataFrame) -> DataFrame:
     now, light, heavy = (rate * cost for rate in spent)
     light = f.when(light > earned, light)
 
-    facts = facts.withColumn("cycle", ebs.cycle(_cycle_points(), earned, cost))
+    # Its points are a column too: as an expression, each of their uses would be analyzed and planned.
+    facts = facts.withColumn("cycle_points", _cycle_points())
+    facts = facts.withColumn("cycle", ebs.cycle(f.col("cycle_points"), earned, cost))
     has_ended = f.coalesce(f.col("spent_latest") * cost <= earned, f.lit(False))
     present = f.unix_timestamp("known_until") - f.lit(int(PRESENT.total_seconds()))
     draining = f.filter("points", lambda p: (f.unix_timestamp(p.at) >= present) & (p.spent * cost > earned))

@@ -46,6 +46,7 @@ from spark_apps.apps.msk.series import (
 from spark_apps.apps.msk.series import (
     VOLUME as OF_VOLUME,
 )
+from spark_apps.runtime.kept import kept
 from spark_apps.sources.aws_client import Place, read_places
 from spark_apps.sources.cloudwatch import CloudWatchMetrics, Span, read_metrics
 from spark_apps.sources.ec2 import Ec2InstanceTypes
@@ -59,7 +60,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
         return {}
     now = datetime.now(UTC)
     end = known_until(hour, config, now)
-    msk = of_hour(read_source(spark, MskBrokers({})), hour, "MSK's inventory").persist()
+    msk = kept(of_hour(read_source(spark, MskBrokers({})), hour, "MSK's inventory"))
     found = discover(config).clusters
     places = list(dict.fromkeys(cluster.place for cluster in found))
     types = read_places(spark, Ec2InstanceTypes, places, types=",".join(_types(found)))
@@ -115,7 +116,7 @@ def transform(sources: dict[str, DataFrame], hour: datetime, config: Config) -> 
     if not sources:
         return {}
     known = "observed_at is not null"
-    hours = of_brokers.hours_of(sources, hour).persist()
+    hours = kept(of_brokers.hours_of(sources, hour))
     return {
         "inventory.msk_cluster_hourly": sources["clusters"].filter(known),
         "inventory.msk_broker_hourly": sources["brokers"].filter(known),
