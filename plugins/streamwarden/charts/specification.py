@@ -51,25 +51,30 @@ def specification(
         changes: only drawn in charts of kind `lines`.
         is_interactive: for pages: the values at the pointer, and zoom on the time axis.
     """
+    if not has_values(header, rows):
+        return None
     alt.data_transformers.disable_max_rows()
     if header.kind == "lines":
         chart = _lines(header, rows, hour, changes, is_interactive)
     else:
         chart = _stacked(header, rows) if header.kind == "stacked" else table(header, rows)
-    if chart is None:
-        return None
     if header.kind == "lines" and is_interactive:
         chart = chart.properties(usermeta={"zoom": True})
     spec: Spec = chart.configure(**config()).to_dict()
     return spec
 
 
+def has_values(header: Header, rows: Sequence[Row]) -> bool:
+    """Whether a chart of the rows has a value to draw."""
+    if header.kind == "stacked":
+        return any(row["value"] is not None and not row["series"].startswith(LIMIT) for row in rows)
+    return bool(rows if header.kind == "table" else known(rows))
+
+
 # --- lines ---
 
 
 def _lines(header: Header, rows: Sequence[Row], hour: datetime, changes: Sequence[Change], is_interactive: bool) -> Any:
-    if not known(rows):
-        return None
     parts: list[tuple[Panel, list[Row]]] = [(header, [row for row in rows if not row.get("is_below")])]
     if header.below:
         parts.append((header.below, [row for row in rows if row["is_below"]]))
@@ -260,8 +265,6 @@ def _stacked(header: Header, rows: Sequence[Row]) -> Any:
         if row["value"] is not None:
             kind = limits if row["series"].startswith(LIMIT) else parts
             kind.setdefault(row["series"], {})[row["label"]] = float(row["value"])
-    if not parts:
-        return None
     names = {label: shortened(label) for label in dict.fromkeys(row["label"] for row in rows)}
     totals = [sum(values.get(label, 0) for values in parts.values()) for label in names]
     highest = max([*totals, *(value for values in limits.values() for value in values.values())]) or 1.0

@@ -78,6 +78,16 @@ class Timeline:
         return self.newest + HOUR
 
 
+class _Rows(dict[str, list[Spec]]):
+    """The rows of a specification by name: altair copies and validates inline rows at each step."""
+
+    def add(self, rows: list[Spec]) -> Any:
+        """A reference to the rows."""
+        name = f"rows{len(self)}"
+        self[name] = rows
+        return alt.NamedData(name=name)
+
+
 @dataclass(frozen=True)
 class _Lane:
     title: str
@@ -97,19 +107,24 @@ def timeline_chart(data: Timeline, *, is_interactive: bool = False) -> Chart | N
         return None
     drawn, named = ([None] if lanes or changes else []) + columns, labels(columns)
     panels: list[Any] = []
+    store = _Rows()
     for number, column in enumerate(drawn):
         x = _time_axis(data, bool(changes), is_first=number == 0, is_last=number == len(drawn) - 1)
         if column is None:
-            panels.append(_findings(data, lanes, changes, x))
+            panels.append(_findings(data, lanes, changes, x, store))
         else:
-            panels.append(_metric(data, column, named[column], changes, x, is_interactive=is_interactive))
+            panels.append(_metric(data, column, named[column], changes, x, store, is_interactive=is_interactive))
     if is_interactive:
         zoom = alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom="wheel![event.shiftKey]")
         panels = [panel.add_params(zoom) for panel in panels]
     chart = alt.vconcat(*panels, spacing=14).resolve_scale(x="shared", color="independent", y="independent")
     text = timeline_text(data)
-    spec: Spec = chart.properties(usermeta={"zoom": is_interactive, "margin": MARGIN}).configure(**config()).to_dict()
-    return Chart(spec | {"description": text}, text)
+    spec: Spec = (
+        chart.properties(usermeta={"zoom": is_interactive, "margin": MARGIN})
+        .configure(**config())
+        .to_dict(validate=False)
+    )
+    return Chart(spec | {"description": text, "datasets": dict(store)}, text)
 
 
 def _time_axis(data: Timeline, has_changes: bool, *, is_first: bool, is_last: bool) -> alt.X:
@@ -164,7 +179,7 @@ def _merged(data: Timeline, bars: list[Row]) -> list[Row]:
     return merged
 
 
-def _findings(data: Timeline, lanes: Sequence[_Lane], changes: Sequence[Change], x: alt.X) -> Any:
+def _findings(data: Timeline, lanes: Sequence[_Lane], changes: Sequence[Change], x: alt.X, store: _Rows) -> Any:
     shown, more = lanes[:MAX_LANES], len(lanes) - MAX_LANES
     titles = {f"l{n}": lane.title for n, lane in enumerate(shown)}
     first = {"changes": counted(len(changes), "change")} if changes else {}
@@ -184,7 +199,7 @@ def _findings(data: Timeline, lanes: Sequence[_Lane], changes: Sequence[Change],
     )
     tooltip = [alt.Tooltip(f"{name}:N", title=title) for name, title in
                (("title", "Finding"), ("k", "Status"), ("when", "UTC"), ("message", "Message"))]  # fmt: skip
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, x2="end:T", y=y, color=color, tooltip=tooltip)
+    base = alt.Chart(store.add(rows)).encode(x=x, x2="end:T", y=y, color=color, tooltip=tooltip)
     layers = [shade(data.newest, x)]
     for height in sorted({STATUSES[status][1] for status in present}):
         of_height = [status for status in present if STATUSES[status][1] == height]
@@ -224,7 +239,7 @@ def _numbers(known: Sequence[Row], column: str) -> list[float]:
 
 
 def _metric(
-    data: Timeline, column: str, label: str, changes: Sequence[Change], x: alt.X, *, is_interactive: bool
+    data: Timeline, column: str, label: str, changes: Sequence[Change], x: alt.X, store: _Rows, *, is_interactive: bool
 ) -> Any:
     unit = unit_of(column)
     factor = 100.0 if unit == "ratio" else 1.0
@@ -244,7 +259,7 @@ def _metric(
         axis=alt.Axis(title=None, format=",.6~r", tickCount=3, minExtent=AXIS_PIXELS, labelFlush=False),
     )  # fmt: skip
     rows = [{"t": milliseconds(at), "v": rounded(value / scale)} for at, value in points]
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
+    base = alt.Chart(store.add(rows)).encode(x=x, y=y)
     missing = [True, *(row["v"] is None for row in rows), True]
     alone = [rows[n] for n in range(len(rows)) if missing[n] and not missing[n + 1] and missing[n + 2]]
     lines = changes if len(changes) <= MAX_LINES else []
@@ -254,7 +269,7 @@ def _metric(
         layers.append(dots.encode(x=x, y=y))
     layers += [*limit_layers(limits, scale, x, y), *change_layers(lines, x, has_triangles=False)]
     if is_interactive:
-        layers.append(_values(points, limits, scale, text, label, x))
+        layers.append(_values(points, limits, scale, text, label, x, store))
     title = f"{label} ({text})" if text and text not in label else label
     return alt.layer(*layers).properties(title=[title], width=WIDTH, height=METRIC_PIXELS)
 
@@ -275,7 +290,7 @@ def _points(data: Timeline, column: str) -> list[tuple[datetime, float]]:
 
 def _values(
     points: list[tuple[datetime, float]], limits: Mapping[str, list[tuple[datetime, float]]], scale: float, unit: str,
-    label: str, x: alt.X,
+    label: str, x: alt.X, store: _Rows,
 ) -> Any:  # fmt: skip
     """Invisible rules with the value of the metric and of its limits as their tooltip."""
     rows: list[Spec] = []
@@ -289,7 +304,7 @@ def _values(
         rows.append(row)
     tooltip = [alt.Tooltip("at:N", title="UTC, from"), alt.Tooltip("v:N", title=label)]
     tooltip += [alt.Tooltip(f"l{n}:N", title=shortened(name.removeprefix(LIMIT))) for n, name in enumerate(limits)]
-    return alt.Chart(alt.Data(values=rows)).mark_rule(color=INK, strokeWidth=8, opacity=0).encode(x=x, tooltip=tooltip)
+    return alt.Chart(store.add(rows)).mark_rule(color=INK, strokeWidth=8, opacity=0).encode(x=x, tooltip=tooltip)
 
 
 def timeline_text(data: Timeline) -> str:

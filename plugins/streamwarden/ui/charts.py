@@ -35,10 +35,10 @@ def chart_values(config: Config, found: Row, *, has_tables: bool) -> Row:
         header = draw.load_plot(file)[0] if file.exists() else None
         if header is None or (has_tables and header.kind == "table"):
             return nothing
-        chart = draw.chart_of(open_warehouse(config), found["detector"], found["hour"], found["identity"])
+        text = draw.text_of(open_warehouse(config), found["detector"], found["hour"], found["identity"])
     except StreamwardenError as error:
         return nothing | {"chart_error": str(error)}
-    return nothing | {"chart_alt": chart.alt, "chart_why": header.why} if chart else nothing
+    return nothing | {"chart_alt": text, "chart_why": header.why} if text else nothing
 
 
 def finding_chart(fingerprint: str, hour: datetime | None, form: Form, theme: Theme) -> bytes:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.charts.draw import FOLDER, alt_text, draw_finding, in_the_dark, load_plot, plot_finding
-from streamwarden.charts.specification import with_gaps
+from streamwarden.charts.header import Header
+from streamwarden.charts.specification import has_values, specification, with_gaps
 from streamwarden.detectors import load_detectors
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -147,3 +149,18 @@ def test_columns_of_a_table_that_differ_in_their_unit_alone_have_two_titles(
     (tmp_path / "options.sql").write_text(HEADER.format(unit="values", kind="table") + sql)
     png = draw_finding(warehouse, "options", HOUR, {"id": "x"}, "png", tmp_path)
     assert png is not None and png.alt.endswith("Table of 1 row: Limit (IOPS), Limit (MiB/s).")
+
+
+@pytest.mark.parametrize(
+    ("kind", "series", "value", "expected"),
+    [("lines", "a", None, False), ("lines", "limit a", 1.0, True), ("lines", "a", 0.0, True),
+     ("stacked", "a", None, False), ("stacked", "limit a", 1.0, False), ("stacked", "a", 0.0, True),
+     ("table", "a", None, True)],
+)  # fmt: skip
+def test_the_page_and_the_chart_agree_whether_there_is_a_value(
+    kind: Any, series: str, value: float | None, expected: bool
+) -> None:
+    header = Header(title="Lag", unit="records", kind=kind, why="")
+    rows = [{"at": HOUR, "label": "x", "series": series, "value": value}]
+    assert has_values(header, rows) == expected
+    assert (specification(header, rows, HOUR) is not None) == expected

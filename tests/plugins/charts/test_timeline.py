@@ -49,7 +49,7 @@ def rows(data: Timeline, having: str = "when") -> list[dict[str, Any]]:
             visit(inner)
 
     visit(chart.spec["vconcat"])
-    return found
+    return found + [row for named in chart.spec["datasets"].values() for row in named if having in row]
 
 
 def test_findings_metrics_and_changes_have_the_same_time_axis() -> None:
