@@ -15,7 +15,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.rendering.commands import changing, reading
 from streamwarden.rendering.metric import Metric
-from streamwarden.rendering.readable import clean, counted, moment, open_span, since_text, span
+from streamwarden.rendering.readable import clean, counted, moment, open_span, readable, since_text, span
 
 _HOUSE: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
 
@@ -42,6 +42,7 @@ _FILTERS = {
     "clean": clean, "counted": _of_raw(counted), "moment": _of_raw(moment), "span": _of_raw(span),
     "open_span": _of_raw(open_span), "since_text": since_text, "plural": _of_raw(_plural), "listed": _listed,
     "reading": reading, "changing": changing, "words": lambda name: str(name).replace("_", " "),
+    "label": lambda column: readable(column, None)[0],
 }  # fmt: skip
 
 

@@ -232,14 +232,14 @@ def _read_baseline(history: DataFrame, hour: datetime) -> DataFrame:
         history.filter(f.col("at") < f.lit(hour))
         .groupBy("account", "region", f.col("resource_id").alias("volume_id"))
         .agg(f.collect_list(f.when(same_hour, rate)).alias("of_week"), f.collect_list(rate).alias("of_all"))
-        .withColumn("usual_rates", f.when(enough, f.col("of_week")).otherwise(f.col("of_all")))
-        .withColumn("usual", ebs.median(f.col("usual_rates")))
-        .withColumn("mad", ebs.median(f.transform("usual_rates", lambda r: f.abs(r - f.col("usual")))))
+        .withColumn("baseline_rates", f.when(enough, f.col("of_week")).otherwise(f.col("of_all")))
+        .withColumn("baseline", ebs.median(f.col("baseline_rates")))
+        .withColumn("mad", ebs.median(f.transform("baseline_rates", lambda r: f.abs(r - f.col("baseline")))))
         .select(
             *VOLUME,
-            f.col("usual").alias("read_baseline_bytes_per_second"),
+            f.col("baseline").alias("read_baseline_bytes_per_second"),
             f.col("mad").alias("read_baseline_mad_bytes_per_second"),
-            f.size("usual_rates").alias("read_baseline_hours"),
+            f.size("baseline_rates").alias("read_baseline_hours"),
             f.when(enough, "hour_of_week").otherwise("all_hours").alias("read_baseline_kind"),
         )
     )

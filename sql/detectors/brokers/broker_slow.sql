@@ -246,6 +246,7 @@ select
     when
       j.active_controllers is not null
       and coalesce(j.bytes_in_per_second, j.log_flush_p95_ms, j.partitions) is null then 'controller'
+    when j.flushes = 0 and j.written_bytes_per_second is not null then 'low_traffic'
     when
       num_nulls(
         j.log_flush_p95_ms_min, j.log_flush_p999_ms, j.log_flush_mean_ms, j.flushes, j.written_bytes_per_second

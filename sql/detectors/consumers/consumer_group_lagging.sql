@@ -132,7 +132,7 @@ verdicts:
   no_commits: {status: ok, message: "Consumer group {{ group_id }} has no committed offsets."}
   lag_unknown:
     status: unknown
-    message: "Not evaluated: the lag of {{ unknown_partitions }} of {{ partitions | counted('partition') }} was not reported."
+    message: "Not evaluated: the lag of {{ unknown_partitions }} of {{ partitions | counted('partition') }} is unknown, in records or in seconds."
   share_group:
     status: unknown
     message: "Not evaluated: {{ group_id }} is a share group, and the Kafka clients for Python do not report its lag."

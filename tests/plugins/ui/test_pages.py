@@ -113,7 +113,7 @@ def test_the_overview(page: Any, findings: dict[str, str]) -> None:
     assert page.locator("section:has(#clusters) li").inner_text().split("\n") == ["demo", "1 warning"]
     page.get_by_role("link", name="1 of 2 requests succeeded, 1 of 2 sources up to date").click()
     not_evaluated = page.locator("section", has=page.locator("#not-evaluated")).inner_text()
-    assert "Not evaluated: the lag of 1 of 1 partition was not reported." in not_evaluated
+    assert "Not evaluated: the lag of 1 of 1 partition is unknown, in records or in seconds." in not_evaluated
     assert "app brokers failed: no route to <b>10.0.0.5</b>" in not_evaluated
 
 

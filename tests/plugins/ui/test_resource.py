@@ -77,7 +77,7 @@ def test_dependencies_lead_from_a_group_to_its_topic_and_back(page: Any, finding
 
 def test_what_was_not_evaluated_has_a_reason(page: Any, findings: dict[str, str]) -> None:
     page.goto("/streamwarden/resources/group/demo%2Fquiet")
-    assert "the lag of 1 of 1 partition was not reported" in page.locator("section:has(#not-evaluated)").inner_text()
+    assert "the lag of 1 of 1 partition is unknown" in page.locator("section:has(#not-evaluated)").inner_text()
     page.goto("/streamwarden/resources/cluster/demo")
     assert "app brokers failed: no route" in page.locator("section:has(#not-evaluated)").inner_text()
     assert "no firing finding" in page.locator(".card-head").inner_text()
