@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import psutil
 from demo.airflow import Airflow
-from demo.fleet import FAULTS, START_ROOM_SECONDS, Fleet, Ports, parse_faults, seconds_until_room
+from demo.fleet import FAULTS, Fleet, Ports, parse_faults, seconds_until_room
 from rich.console import Console
 from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT
@@ -34,7 +34,7 @@ def measure() -> list[Metric]:
     """Starts everything on free ports, as `make demo` does, and runs the hour by the DAG and by `run`."""
     console = Console()
     time.sleep(
-        seconds_until_room(datetime.now(UTC), START_ROOM_SECONDS + Fleet.load_seconds)
+        seconds_until_room(datetime.now(UTC), Fleet.start_seconds + Fleet.load_seconds)
     )  # a start short before a full hour waits for it
     with TemporaryDirectory(dir=PROJECT_ROOT / "var") as folder:
         started = time.monotonic()

@@ -35,7 +35,7 @@ EXCEPTIONS = {
 }
 """Missing values that make a verdict ok because no other data shows the fault, each with the reason."""
 SCOPES = ("cluster", "account")
-OWN = ("instance_id", "volume_id", "endpoint", "instance_group", "scaling_group")
+OWN = ("instance_id", "volume_id", "endpoint", "instance_group", "scaling_group", "kubernetes")
 """Columns whose values no two clusters or accounts share."""
 
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.detectors import findings
-from streamwarden.detectors.evaluate import store_findings
+from streamwarden.detectors.results import store_findings
 from streamwarden.tickets.reconcile import reconcile
 
 from tests.sql.cases import CASES_OF, DETECTORS, insert_given

@@ -356,7 +356,7 @@ def _orders(rows: list[Row]) -> dict[int, tuple[int, ...]]:
 def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: SecuredBroker) -> None:
     at = BEFORE + timedelta(minutes=10)
     # On a partition of its own: offsets are found by time, so newer records must not come first.
-    taken = {log_partition(group, 8) for group in (BILLING, "beyond", "alive", "streaming")}
+    taken = {log_partition(group, 8) for group in (BILLING, "beyond", "alive", "streaming", "shared")}
     group = next(name for name in map("long ago {}".format, range(100)) if log_partition(name, 8) not in taken)
     write_commits(broker.bootstrap_servers, [Commit(group, "orders", i, 7 + i, at) for i in range(3)])
     past = [row for row in read(KafkaCommits, "watched", hour=BEFORE) if row.kind == "commit"]
