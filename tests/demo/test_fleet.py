@@ -97,6 +97,7 @@ def read_bytes_within(fleet: Fleet, seconds: float) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_the_truth_names_each_fault_where_it_was_injected(faulty: Fleet) -> None:
     truth = json.loads(faulty.truth_file.read_text())
     assert {line["fault"]: line["detector"] for line in truth} == {

@@ -122,6 +122,7 @@ EVERYTHING = {
 }
 
 
+@pytest.mark.rare
 def test_the_documented_acls_are_enough(gathered: Any) -> None:
     seen, gaps = gathered([binding for bindings in _documented().values() for binding in bindings])
     assert gaps == []

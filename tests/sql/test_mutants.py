@@ -47,6 +47,7 @@ def test_an_undetected_mutant_is_reported_with_its_location(
     assert f"{detector.file}:{line}:" in output and "> → >=" in output
 
 
+@pytest.mark.rare
 def test_tests_of_a_function_may_detect_what_no_case_does(module_warehouse: sa.Engine) -> None:
     sql = "public.page_cache"
     source = next(source for source in mutants.sources_of(DETECTORS["consumer_rogue"]) if source.name == sql)

@@ -86,6 +86,7 @@ def test_duckdb_reads_the_parquet_file_of_a_question(analyst: str, warehouse_url
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 @pytest.mark.timeout(900)
 def test_spark(analyst: str) -> None:
     url = sa.make_url(analyst)

@@ -24,6 +24,8 @@ PAGES = (
     "/coverage", "/detectors", "/detectors/ebs_volume_starving", "/questions", "/questions/application_cost?run=true",
     "/reports", "/findings/x",
 )  # fmt: skip
+EACH_KIND = PAGES[:5]
+"""An overview, a list, and the three pages of a finding: with all that the others are made of."""
 VIEWS = (("light", 1280), ("dark", 1280), ("light", 390))
 PRELOAD = {"resultTypes": ["violations"], "preload": False}
 """axe would fetch style sheets again, which only helps with those of other hosts."""
@@ -60,7 +62,9 @@ def violations(page: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    "path", [*EACH_KIND, *(pytest.param(path, marks=pytest.mark.rare) for path in PAGES if path not in EACH_KIND)]
+)
 def test_axe_finds_nothing_and_the_console_has_no_error(editor: tuple[Any, list[str]], root: str, path: str) -> None:
     page, errors = editor
     errors.clear()

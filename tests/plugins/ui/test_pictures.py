@@ -22,7 +22,7 @@ from tests.sample_fleet import run_hours
 from .conftest import page_of
 from .test_browser import picture
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.rare]
 TODAY = last_full_hour().date()
 VIEWS = {"light": ("light", 1280, 900), "dark": ("dark", 1280, 900), "phone": ("light", 390, 844)}
 PAGES = {

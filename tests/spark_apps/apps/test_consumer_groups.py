@@ -100,6 +100,7 @@ def produce(servers: str, name: str, at: list[datetime], partition: int = 0) -> 
         pass
 
 
+@pytest.mark.rare
 def test_a_cluster_without_topics_and_groups_has_answered(
     run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:
@@ -773,6 +774,7 @@ def test_a_poison_pill_record(
     assert {owner.partition(" on ")[0] for owner in said["metrics"]["owners"]} <= {f"worker-{n}" for n in range(3)}
 
 
+@pytest.mark.rare
 def test_an_unreachable_cluster_is_a_gap_without_rows_and_its_registry_is_read(
     spark: Any, warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -423,6 +423,7 @@ def test_a_cluster_that_does_not_respond_is_a_gap_and_the_others_are_read(
     assert len(select(warehouse, "select * from metrics.state_store_hourly where values_profiled = 100")) == 1
 
 
+@pytest.mark.rare
 def test_a_topic_deleted_while_it_is_read_is_a_gap(changelog: Any, cluster: Config) -> None:
     topic = changelog([order(i) for i in range(100)])
     options = {"clusters": '["shop"]', "hour": HOUR.isoformat(), "sample_values": "1000"}

@@ -169,6 +169,7 @@ def test_both_clients_log_in_to_a_broker_by_token(
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_a_token_that_expires_is_replaced(broker: tuple[Broker, KafkaCluster], monkeypatch: pytest.MonkeyPatch) -> None:
     signed: list[Token] = []
 

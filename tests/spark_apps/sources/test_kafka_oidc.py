@@ -75,6 +75,7 @@ def test_both_clients_log_in(broker: tuple[Broker, str], provider: IdentityProvi
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_the_broker_rejects_a_token_that_has_expired(broker: tuple[Broker, str], provider: IdentityProvider) -> None:
     """Else the broker of these tests would accept any token."""
     provider.life_seconds = -60
@@ -83,6 +84,7 @@ def test_the_broker_rejects_a_token_that_has_expired(broker: tuple[Broker, str],
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_without_a_token_neither_client_waits_for_ever(broker: tuple[Broker, str], provider: IdentityProvider) -> None:
     watched = cluster(broker[1], provider.properties(secret="wr0ng"))
     connection = Connection(watched)

@@ -43,7 +43,7 @@ def test_a_response_uses_no_more_memory_than_its_limit(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("answer", ["slow", "slow headers"])
+@pytest.mark.parametrize("answer", ["slow", pytest.param("slow headers", marks=pytest.mark.rare)])
 def test_a_slow_response_ends_with_its_time_out(client: str, answer: str) -> None:
     if (client, answer) == ("aws", "slow headers"):
         pytest.skip("not limited by botocore, see aws_bounds")
