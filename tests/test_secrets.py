@@ -33,6 +33,7 @@ from streamwarden.detectors import load_detectors
 from streamwarden.ui import detectors as detector_pages
 from streamwarden.ui import pages
 from streamwarden.ui.incidents import incident
+from streamwarden.ui.overview import overview
 from streamwarden.ui.render import render
 
 from tests.answering import answering
@@ -198,7 +199,7 @@ def test_no_secret_leaks(
 def _pages(fingerprint: str) -> dict[str, str]:
     """Every page as rendered, with its values, by template."""
     made = {
-        "overview.html": [pages.overview()],
+        "overview.html": [overview()],
         "findings.html": [pages.findings(None)],
         "finding.html": [pages.finding(fingerprint, None)],
         "incident.html": [incident(fingerprint)],

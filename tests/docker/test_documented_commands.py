@@ -89,18 +89,10 @@ def test_the_documented_commands_work_where_the_image_s_paths_are(shell: dict[st
 
 def _ask_the_documented_sql(shell: dict[str, str]) -> None:
     text = " ".join(DEPLOY.read_text().split())
-    lines = [line for line in re.findall(r"`((?:select|create role) [^`]+)`", text) if "…`" not in line]
-    assert len(lines) >= 3 and any("create role" in line for line in lines)
-    forget = "drop owned by analyst; drop role analyst"
-    subprocess.run(["bash", "-c", _psql(forget)], cwd=shell["HOME"], env=shell, capture_output=True)  # of a broken run
-    try:
-        for line in lines:
-            _run(_psql(line), shell)
-        read = "set role analyst; select count(*) from detect.load; delete from detect.owner"
-        done = subprocess.run(["bash", "-c", _psql(read)], cwd=shell["HOME"], env=shell, capture_output=True, text=True)
-        assert "permission denied for table owner" in done.stderr  # it may read, and no more
-    finally:
-        _run(_psql(forget), shell)
+    lines = [line for line in re.findall(r"`(select [^`]+)`", text) if "…`" not in line]
+    assert len(lines) >= 2
+    for line in lines:
+        _run(_psql(line), shell)
 
 
 def test_the_documented_wheel_is_built(tmp_path: Path) -> None:
