@@ -60,7 +60,7 @@ docs-site: setup ## Build the documentation site into var/site; check its links
 	@zensical build --clean --strict
 
 pictures: setup ## Regenerate docs/pictures: pages in a real browser, a ticket in a real tracker, example charts
-	@PICTURES=docs/pictures $(PYTHON) -m pytest -q -k pictures tests/plugins/ui/test_browser.py tests/plugins/ui/test_pictures.py
+	@PICTURES=docs/pictures $(PYTHON) -m pytest -m "" -k pictures tests/plugins/ui/test_browser.py tests/plugins/ui/test_pictures.py
 	@$(PYTHON) -m tests.sql.pictures
 
 kubernetes-api: setup ## Build the API server of the Kubernetes tests and of FLEET=kubernetes (Go, some minutes, once)
