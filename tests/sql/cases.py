@@ -1,4 +1,5 @@
 """Cases of a detector (tests/sql/detectors/<subject>/<id>.yaml): given rows, and the expected findings.
+`affected_count` is the number of affected resources.
 
 A row with `over` stands for one row per hour: `over: {hours: 168, until: -1, rise: {log_bytes: 5}, cycle: {threads:
 [0, 9]}}` is a week that ends one hour before the evaluated hour. Without `until` it ends with the evaluated hour. The
@@ -169,6 +170,8 @@ def _value(finding: Finding, column: str) -> Any:
         return finding.resource.key
     if column in ("affected", "commands"):
         return list(getattr(finding, column))
+    if column == "affected_count":
+        return len(finding.affected)
     if column in ("details~", "actions~"):
         return "\n".join(getattr(finding, column.removesuffix("~")))
     if column in ("message~", "impact~", "resource_name", "reason", "status", "severity", "is_not_applicable"):
