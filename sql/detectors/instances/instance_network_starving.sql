@@ -187,7 +187,7 @@ day as (
     n.instance_id,
     n.direction,
     max(d.hour) filter (where d.minutes_above_baseline >= :burst_minutes) as burst_hour,
-    max(d.hour) filter (where d.minutes_at_baseline_lately < :lately_minutes) as free_hour,
+    max(d.hour) filter (where d.hour < n.hour and d.minutes_at_baseline_lately < :lately_minutes) as free_hour,
     max(d.bytes_per_second_max) as highest_bytes_per_second
   from network as n
   inner join metrics.instance_network_hourly as d
