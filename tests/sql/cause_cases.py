@@ -25,7 +25,7 @@ from tests.sql.rows import HOUR, insert_row
 FILES = sorted((Path(__file__).parent / "causes").glob("*.yaml"))
 DETECTORS = load_detectors()
 _KEYS = {"name", "given", "without", "firing", "ok", "expect"}
-_EXPECTED_KEYS = {"effect", "cause", "accepted", "strength", "message", "mechanism"}
+_EXPECTED_KEYS = {"effect", "cause", "accepted", "strength", "message", "mechanism", "metrics"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class CauseCase:
             cause = by_pair[pair]
             got = {
                 "accepted": cause.is_accepted, "strength": round(cause.strength, 2), "message": cause.message,
-                "mechanism": cause.mechanism,
+                "mechanism": cause.mechanism, "metrics": cause.metrics,
             }  # fmt: skip
             if wrong := {key: got[key] for key in got if key in row and got[key] != row[key]}:
                 return f"{pair}: {wrong}"

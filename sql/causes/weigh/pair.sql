@@ -30,15 +30,15 @@ inner join place as p on e.mechanism = p.mechanism
 inner join cause as c on p.mechanism = c.mechanism and p.cause = c.fingerprint
 left join group_place as g on e.parts = g.parts and e.resource = g.resource and p.place = g.place
 left join group_total as t on e.resource = t.resource
-left join replica_place as r on e.parts = 'replica' and e.resource = r.resource and p.place = r.place
+left join replica_place as r on e.resource = r.resource and p.place = r.place
 left join (
   select
     resource,
     count(*) as partitions
   from missing_replica
   group by resource
-) as m on e.parts = 'replica' and e.resource = m.resource
-left join follower_place as f on e.parts = 'follower' and e.resource = f.resource and p.place = f.place
+) as m on e.resource = m.resource
+left join follower_place as f on e.resource = f.resource and p.place = f.place
 left join lateral (
   select
     -- A group waits for a transaction only where it has read everything before it.
