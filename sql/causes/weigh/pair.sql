@@ -28,7 +28,7 @@ select
 from effect as e
 inner join place as p on e.mechanism = p.mechanism
 inner join cause as c on p.mechanism = c.mechanism and p.cause = c.fingerprint
-left join group_place as g on e.parts = g.parts and e.resource = g.resource and p.place = g.place
+left join group_place as g on e.resource = g.resource and p.place = g.place
 left join group_total as t on e.resource = t.resource
 left join replica_place as r on e.resource = r.resource and p.place = r.place
 left join (

@@ -18,12 +18,11 @@ with exposed as materialized (
       mechanism,
       cause,
       detector,
-      place,
-      parts
+      place
     from pair
     where parts in ('leader', 'member')
   ) as q
-  inner join group_place as g on q.parts = g.parts and q.place = g.place
+  inner join group_place as g on q.place = g.place
   inner join group_total as t on g.resource = t.resource
   where g.partitions >= :exposed_share * t.partitions
   union
@@ -68,12 +67,11 @@ reading as (
       mechanism,
       cause,
       detector,
-      place,
-      parts
+      place
     from pair
     where parts in ('leader', 'member')
   ) as q
-  inner join group_place as g on q.parts = g.parts and q.place = g.place
+  inner join group_place as g on q.place = g.place
   group by q.mechanism, q.cause, q.detector, g.resource
 ),
 

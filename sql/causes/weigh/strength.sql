@@ -49,7 +49,7 @@ with weighed as (
       0,
       1 - coalesce(
         affected_elsewhere / nullif(affected_elsewhere + healthy_elsewhere + :prior_peers, 0), 0
-      ) / (greatest(affected_there, 1) / (greatest(affected_there, 1) + healthy_there::double precision))
+      ) / (greatest(affected_there, 1) / (affected_there + healthy_there::double precision))
     ) as elsewhere_factor,
     -- What cannot be a coincidence, or what nearly all exposed peers confirm, is not doubted for what else is late.
     case
