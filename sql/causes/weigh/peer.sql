@@ -85,7 +85,7 @@ peer_there as (
     -- A healthy peer that reads less there than the affected ones has less to show.
     coalesce(
       sum(
-        least(1, coalesce(records / nullif(affected_records, 0), partitions / affected_partitions, 1)::double precision)
+        least(1, coalesce(records / nullif(affected_records, 0), partitions / affected_partitions)::double precision)
       ) filter (where not is_affected),
       0
     ) as healthy_weight
