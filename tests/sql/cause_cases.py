@@ -15,7 +15,8 @@ from typing import Any
 
 import sqlalchemy as sa
 import yaml
-from streamwarden.causes import Cause, weigh
+from streamwarden.base.config import Config
+from streamwarden.causes import Cause, rule, weigh
 from streamwarden.detectors import Finding, load_detectors
 from streamwarden.detectors.resources import KINDS, Resource
 from streamwarden.detectors.results import store_findings
@@ -24,8 +25,8 @@ from tests.sql.rows import HOUR, insert_row
 
 FILES = sorted((Path(__file__).parent / "causes").glob("*.yaml"))
 DETECTORS = load_detectors()
-_KEYS = {"name", "given", "without", "firing", "ok", "expect"}
-_EXPECTED_KEYS = {"effect", "cause", "accepted", "strength", "message", "mechanism"}
+_KEYS = {"name", "params", "given", "without", "firing", "ok", "expect"}
+_EXPECTED_KEYS = {"effect", "cause", "accepted", "strength", "message", "mechanism", "metrics"}
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class CauseCase:
 
     def weigh(self, connection: sa.Connection, sql: str | None = None) -> list[Cause]:
         """The weighed causes of the case's hour; `sql` replaces the query."""
-        return weigh(connection, DETECTORS, HOUR, sql=sql)
+        config = Config.model_validate({"causes": {"params": self.case.get("params", {})}})
+        return weigh(connection, DETECTORS, HOUR, rule.params_in_force(config), sql=sql)
 
     def unmet(self, found: list[Cause], resources: Mapping[str, str]) -> str | None:
         """The first difference from the expectation; None if there is none."""
@@ -66,7 +68,7 @@ class CauseCase:
             cause = by_pair[pair]
             got = {
                 "accepted": cause.is_accepted, "strength": round(cause.strength, 2), "message": cause.message,
-                "mechanism": cause.mechanism,
+                "mechanism": cause.mechanism, "metrics": cause.metrics,
             }  # fmt: skip
             if wrong := {key: got[key] for key in got if key in row and got[key] != row[key]}:
                 return f"{pair}: {wrong}"

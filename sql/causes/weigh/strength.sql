@@ -60,7 +60,7 @@ with weighed as (
         then 1
       else greatest(0, 1 - coalesce(late_elsewhere / nullif(late_there, 0), 0))
     end as late_elsewhere_factor,
-    least(1, amount / :amount_needed) as amount_factor
+    case when amount is not null then least(1, amount / :amount_needed) end as amount_factor
   from evidence
 ),
 
