@@ -71,7 +71,7 @@ def get_caller_identity(endpoint: AwsEndpoint, caller: Caller, params: dict[str,
 
 
 def assume_role(endpoint: AwsEndpoint, caller: Caller, params: dict[str, Any]) -> dict[str, Any]:
-    """AssumeRole: temporary keys of another account whose role trusts the caller."""
+    """AssumeRole: temporary keys of another account, where a role trusts the caller."""
     arn, session = params["RoleArn"], params["RoleSessionName"]
     seconds = params.get("DurationSeconds", 3600)
     if not 900 <= seconds <= 43_200:

@@ -214,14 +214,14 @@ def cycle(points: Column, earned: Column, cost: Column) -> Column:
             starts.alias("starts"), ends.alias("ends"), length(starts).alias("length"), length(ends).alias("other")
         )
         return _let(_let(_let(bounds, _longer), whole), lambda w: f.when(
-            goes_on(e, pauses) & (w.length > 0),
+            continues(e, pauses) & (w.length > 0),
             f.struct(
                 w.seconds.alias("seconds"), w.rate.alias("rate"), w.heaviest.alias("heaviest"),
                 w.lightest.alias("lightest"), used(w.seconds, e.end).alias("used"),
             ),
         ))  # fmt: skip
 
-    def goes_on(e: Column, pauses: Column) -> Column:
+    def continues(e: Column, pauses: Column) -> Column:
         """Whether the present pause, or the present run, is no longer than one before."""
         tail, last = (f.get(runs, f.size(runs) - 1) for runs in (e.quiet, pauses))
         before = f.slice(pauses, 1, f.greatest(f.size(pauses) - 1, f.lit(0)))

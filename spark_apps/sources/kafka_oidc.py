@@ -27,7 +27,7 @@ OIDC_PROPERTIES = frozenset(
 """librdkafka's properties that this module reads."""
 _SECONDS = 10.0
 _DEFAULT_LIFE_SECONDS = 300
-"""Of a token whose response does not say how long it is valid."""
+"""Of a token without `expires_in` in the response."""
 
 
 def is_oidc(properties: Mapping[str, str]) -> bool:

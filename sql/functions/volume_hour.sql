@@ -63,8 +63,8 @@ $$;
 comment on function metrics.volume_throttling is
 'For how long each volume has been throttled or stalled, across the start of the hour.';
 
--- Whether the burst balance of a volume is forecast to be exhausted within warn_hours: either the whole hour or a load that
--- goes on and off drains it, or its last minutes do so fast that the next evaluation is too late, or the warning of the
+-- Whether the burst balance of a volume is forecast to be exhausted within warn_hours: either the whole hour or an
+-- intermittent load drains it, or its last minutes do so fast that the next evaluation is too late, or the warning of the
 -- previous hour continues. A load that fades lasts beyond warn_hours: no warning.
 create or replace function metrics.draining_volumes(
   of_hour timestamptz, warn_hours double precision, soon_hours double precision, draining_minutes double precision

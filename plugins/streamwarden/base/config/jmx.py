@@ -14,7 +14,7 @@ JvmAddress = Annotated[str, AfterValidator(begins_with("http", "https", "rmi"))]
 
 
 class JmxEndpoint(Section):
-    """One JVM whose metrics are read, a broker or an application; or a machine that JVMs run on."""
+    """A JVM to read metrics from, a broker or an application; or a machine that JVMs run on."""
 
     role: Literal["broker", "app", "node"] = Field(
         description="What it is: a broker's JVM, an application's, or a machine (node exporter's page)."
