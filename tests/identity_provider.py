@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
@@ -15,6 +13,8 @@ from urllib.parse import parse_qs
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
+
+from tests.answering import answering
 
 CLIENT, SECRET, SCOPE = "streamwarden", "s3:cr+et", "kafka.read"
 
@@ -84,14 +84,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Silence."""
 
 
-@contextmanager
-def an_identity_provider() -> Iterator[IdentityProvider]:
+def an_identity_provider() -> AbstractContextManager[IdentityProvider]:
     """A running provider."""
-    with IdentityProvider() as provider:
-        thread = threading.Thread(target=provider.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield provider
-        finally:
-            provider.shutdown()
-            thread.join()
+    return answering(IdentityProvider())

@@ -12,11 +12,12 @@ import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlsplit
+
+from tests.answering import answering
 
 KEY, SECRET, REGION = "AKIAEXAMPLE", "wJalrXUtnFEMIexample", "eu-central-1"
 _PLAIN_ONLY = (80877103, 80877104)
@@ -99,14 +100,6 @@ def _pipe(source: socket.socket, target: socket.socket) -> None:
         pass
 
 
-@contextmanager
-def an_rds_server(postgres: Path) -> Iterator[RdsServer]:
+def an_rds_server(postgres: Path) -> AbstractContextManager[RdsServer]:
     """A running server in front of the PostgreSQL with this Unix socket."""
-    with RdsServer(postgres) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    return answering(RdsServer(postgres))

@@ -12,10 +12,10 @@ from typing import Any
 
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.charts.draw import Drawing, Format, in_the_dark
 from streamwarden.rendering.readable import clean
 from streamwarden.rendering.templates import folder_templates
+from streamwarden.reports.archive import archive_folder
 from streamwarden.tickets.render import finding_url
 
 NO_PDF = (
@@ -159,7 +159,7 @@ def embedded(report: Report) -> str:
 
 
 def _write(config: Config, name: str, content: bytes) -> Path:
-    folder = PROJECT_ROOT / config.reports.folder
+    folder = archive_folder(config)
     file = folder / name
     try:
         folder.mkdir(parents=True, exist_ok=True)

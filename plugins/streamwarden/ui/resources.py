@@ -55,7 +55,7 @@ def resource(kind: str, rest: str, asked_range: str = "24h") -> Row:
         tickets = _fetch(connection, "resource_tickets", fingerprints=fingerprints, most=MAX_LINES)
         if not listed and not found and not tickets:
             raise UnknownError(f"There is no {KIND_LABELS[kind][0]} with the key {key[:200]}. Search for its name.")
-        data = _timeline(connection, kind, columns, found, asked_range)
+        data = _timeline(connection, kind, columns, detectors, fingerprints, found, asked_range)
         newest = data.newest
         neighbors = _neighbors(connection, key)
         not_evaluated = _not_evaluated(connection, config, detectors, found)
@@ -101,8 +101,9 @@ def timeline(kind: str, rest: str, asked_range: str, form: Form, theme: Theme) -
 
     columns = key_columns(kind, rest)
     with _warehouse() as (connection, _):
-        found = _fetch(connection, "resource_findings", fingerprints=_detectors_of(kind, columns)[1])
-        data = _timeline(connection, kind, columns, found, asked_range)
+        detectors, fingerprints = _detectors_of(kind, columns)
+        found = _fetch(connection, "resource_findings", fingerprints=fingerprints)
+        data = _timeline(connection, kind, columns, detectors, fingerprints, found, asked_range)
     chart = timeline_chart(data, is_interactive=form == "json")
     if chart is None:
         raise UnknownError("This resource has no findings, changes, or metrics in this range.")
@@ -117,15 +118,15 @@ def _detectors_of(kind: str, columns: dict[str, str]) -> tuple[dict[str, Detecto
 
 
 def _timeline(
-    connection: sa.Connection, kind: str, columns: dict[str, str], found: Sequence[Row], asked_range: str
-) -> Timeline:
+    connection: sa.Connection, kind: str, columns: dict[str, str], detectors: Mapping[str, Detector],
+    fingerprints: Sequence[str], found: Sequence[Row], asked_range: str,
+) -> Timeline:  # fmt: skip
     """Findings, changes, and metrics of a range up to the newest gathered hour."""
     from streamwarden.charts.timeline import Timeline  # imports altair
 
     newest = _fetch(connection, "newest_gathered")[0]["hour"] or start_of_hour(datetime.now(UTC))
     hours = RANGES[asked_range]
     start = newest - (hours - 1) * HOUR
-    detectors, fingerprints = _detectors_of(kind, columns)
     periods = _fetch(connection, "resource_periods", fingerprints=fingerprints, start=start, finish=newest)
     # The hour before shows what changed in the first one.
     known = [_plain(row) for row in _fetch(connection, f"hours/{kind}", start=start - HOUR, finish=newest, **columns)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from streamwarden.base.config import KubernetesCluster
 from spark_apps.sources.kube import client
 from spark_apps.sources.kube.client import Lists, Unlisted
 from spark_apps.sources.kube.objects import pod_of
+from tests.answering import answering
 
 Answer = tuple[int, bytes]
 PODS = json.dumps({"kind": "PodList", "metadata": {}, "items": [{"metadata": {"name": "p"}}]}).encode()
@@ -24,7 +25,7 @@ PODS = json.dumps({"kind": "PodList", "metadata": {}, "items": [{"metadata": {"n
 @pytest.fixture
 def lists(tmp_path: Path) -> Iterator[Callable[..., Lists]]:
     """Lists from a server that gives these answers, one after the other, the last one again and again."""
-    running: list[ThreadingHTTPServer] = []
+    running = ExitStack()
 
     def served(*answers: Answer) -> Lists:
         left = list(answers)
@@ -41,15 +42,11 @@ def lists(tmp_path: Path) -> Iterator[Callable[..., Lists]]:
             def log_message(self, format: str, *arguments: object) -> None:
                 """Not on stderr."""
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        running.append(server)
+        server = running.enter_context(answering(ThreadingHTTPServer(("127.0.0.1", 0), Handler)))
         return Lists(KubernetesCluster(name="k", kubeconfig=kubeconfig(tmp_path, server.server_port)))
 
-    yield served
-    for server in running:
-        server.shutdown()
-        server.server_close()
+    with running:
+        yield served
 
 
 def kubeconfig(folder: Path, port: int) -> Path:
