@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from demo.fleet import FAULTS, Fleet, Ports
+from demo.faults import FAULTS
+from demo.fleet import Fleet
+from demo.ports import Ports
 from demo.score import open_tickets, score
 from demo.verdicts import with_verdicts
 from streamwarden.base.config import WAREHOUSE_ENV

@@ -30,7 +30,8 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import read_only
 
 from demo.chain import Chain
-from demo.fleet import CHAIN, FAULTS, Fleet, Say, parse_faults
+from demo.faults import CHAIN, FAULTS, parse_faults
+from demo.fleet import Fleet, Say
 from demo.kubernetes_fleet import KubernetesFleet
 from demo.more_faults import MORE
 from demo.msk_fleet import MskFleet

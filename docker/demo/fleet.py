@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -45,68 +45,23 @@ from demo.demo_world import (
     ORDERS_VOLUME_ID,
     demo_world,
 )
+from demo.faults import Injected
 from demo.feed import Feed
 from demo.jar_set import ensure
 from demo.jars import JOLOKIA, STREAMS, classpath, ensure_all
 from demo.load import CLICKSTREAM_PARTITIONS
+from demo.ports import Ports, owner_of, port_of
 from demo.process import Jvm, Process, claim_port, end_leftover
 from demo.tracker import credentials
 from demo.world import World
 
 CLUSTER, APP = "demo", "orders"
 DRIFTING_TOPIC = "orders-customer-latest-changelog"
-FAULTS = ("ebs", "memory", "schema", "rogue")
-"""The default faults of `make demo`; demo.more_faults has the others."""
-CHAIN = "chain"  # has its own fleet: demo.chain
 START_SECONDS = 45.0
 READY_SECONDS = 40.0
 METRICS_TOKEN_ENV = "STREAMWARDEN_METRICS_TOKEN"  # noqa: S105 — a variable's name
 PASSWORD_ENV = "STREAMWARDEN_TRACKER_PASSWORD"  # noqa: S105 — a variable's name
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Ports:
-    """Ports on 127.0.0.1 by part; 0: any free port."""
-
-    broker: int = 19092
-    broker_jolokia: int = 18778
-    app_jolokia: int = 18779
-    aws: int = 14566
-    tracker: int = 18917
-
-    @classmethod
-    def from_environment(cls) -> Ports:
-        """The defaults, overridden by `DEMO_<PART>_PORT`."""
-        return cls(**{f.name: _port(_variable(f.name), int(str(f.default))) for f in fields(cls)})
-
-
-@dataclass(frozen=True)
-class Injected:
-    """An injected fault: the detector that must find it, its resource, and its cause."""
-
-    fault: str
-    detector: str
-    resource: str
-    injected_at: str
-    why: str
-    reasons: tuple[str, ...]
-    """Reasons of the finding that are right: the first that is expected, and others that say the same."""
-    follows: tuple[str, ...] = ()
-    """Downstream effects that its ticket has to list: titles with resources."""
-
-
-def parse_faults(text: str) -> frozenset[str]:
-    """`FAULTS`: a comma-separated list, `all`, `none`, or `chain` alone; empty: none."""
-    names = {name.strip() for name in text.split(",") if name.strip()} - {"none"}
-    known = (*FAULTS, *more_faults.MORE, CHAIN, "all")
-    if unknown := sorted(names - {*known}):
-        raise StreamwardenError(f"FAULTS: '{unknown[0]}' is unknown; choose among {', '.join(known)} and none")
-    if CHAIN in names:
-        if len(names) > 1:
-            raise StreamwardenError("FAULTS: 'chain' has three brokers of its own: leave out the other faults")
-        return frozenset({CHAIN})
-    return frozenset((*FAULTS, *more_faults.MORE)) if "all" in names else frozenset(names)
 
 
 def seconds_until_room(now: datetime, room_seconds: float) -> float:
@@ -212,7 +167,7 @@ class Fleet:
                 }
             },
             "prometheus": {"token": f"${{{METRICS_TOKEN_ENV}}}"},
-            "ui_url": f"http://127.0.0.1:{_port('DEMO_AIRFLOW_PORT', 8080)}",
+            "ui_url": f"http://127.0.0.1:{port_of('DEMO_AIRFLOW_PORT', 8080)}",
         }
 
     def _kafka_config(self) -> dict[str, Any]:
@@ -266,7 +221,7 @@ class Fleet:
 
     def _start(self) -> None:
         self._take_folder()
-        ports = {name: claim_port(port, *_owner(name)) for name, port in asdict(self._ports).items()}
+        ports = {name: claim_port(port, *owner_of(name)) for name, port in asdict(self._ports).items()}
         ensure_all(lambda line: None)
         self._wait_for_room_in_the_hour()
         self.hour = start_of_hour(datetime.now(UTC))
@@ -443,27 +398,3 @@ class Fleet:
 def python(name: str, folder: Path, module: str, *arguments: str) -> Process:
     """A child process that runs a Python module."""
     return Process(name, [sys.executable, "-m", module, *arguments], folder)
-
-
-def _variable(part: str) -> str:
-    return f"DEMO_{part.upper()}_PORT"
-
-
-def _owner(part: str) -> tuple[str, str]:
-    what = {
-        "broker": "Kafka broker",
-        "broker_jolokia": "the broker's Jolokia agent",
-        "app_jolokia": "the application's Jolokia agent",
-        "aws": "AWS endpoint",
-        "tracker": "Roundup",
-    }[part]
-    return what, _variable(part)
-
-
-def _port(variable: str, default: int) -> int:
-    text = os.environ.get(variable, "")
-    if not text:
-        return default
-    if not text.isdigit() or int(text) > 65535:
-        raise StreamwardenError(f"{variable}: '{text}' is not a port number")
-    return int(text)

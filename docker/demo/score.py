@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import httpx
 from streamwarden.base.errors import StreamwardenError
 
-from demo.fleet import Injected
+from demo.faults import Injected
 
 CLOSED = {"resolved", "done-cbb"}
 

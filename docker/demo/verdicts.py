@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from rich.markup import escape
 from rich.table import Table
 
-from demo.fleet import Injected
+from demo.faults import Injected
 from demo.score import Ticket
 
 VERDICTS = sa.text("""

@@ -15,136 +15,38 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 from referencing import Registry, Resource
-from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT7
 from referencing.typing import URI
 
 from spark_apps.models import ecma_patterns
 from spark_apps.models.ecma_patterns import NoPattern
+from spark_apps.models.json_alternatives import (
+    ANYTHING,
+    LOWER,
+    UPPER,
+    Alternative,
+    Node,
+    all_of,
+    alternatives_of,
+    both,
+    may_match,
+    reads,
+)
 from spark_apps.models.json_shapes import ELEMENT, MAP_KEY, Path, type_of
 from spark_apps.models.schema_changes import Clashes, NotComparable, Place
 
-ANY = "any"
-_KEYWORDS_OF = {
-    "object": ("properties", "required", "additionalProperties", "patternProperties", "minProperties", "maxProperties",
-               "dependencies", "dependentRequired"),
-    "array": ("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"),
-    "string": ("minLength", "maxLength", "pattern"),
-    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-}  # fmt: skip
-_TYPE_WITH = {keyword: kind for kind, keywords in _KEYWORDS_OF.items() for keyword in keywords}
-_LOWER = ("minLength", "minimum", "exclusiveMinimum", "minItems", "minProperties")
-_UPPER = ("maxLength", "maximum", "exclusiveMaximum", "maxItems", "maxProperties")
-_EDGES = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-"""Keywords compared together: one of them may allow what another excludes."""
 _SIZES = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems"),
           "object": ("minProperties", "maxProperties")}  # fmt: skip
-_SHOWN = (*_LOWER, *_UPPER, "multipleOf", "pattern", "uniqueItems")
-_OF_SCHEMAS = ("properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
-               "additionalItems", "contains")  # fmt: skip
-_LONGEST_CHAIN = 50
+_SHOWN = (*LOWER, *UPPER, "multipleOf", "pattern", "uniqueItems")
 _LONGEST_PATTERN = 80
-
-
-class _Node(NamedTuple):
-    """A schema, and how its references are resolved; all nodes of a tuple apply."""
-
-    schema: Any
-    resolver: Any
-
-
-class _Contains(NamedTuple):
-    """Number of elements of an array that match a schema."""
-
-    node: _Node
-    least: int
-    most: float
 
 
 Pairs = frozenset[tuple[Any, Any]]
 """Pairs of nodes in comparison: a recursive one clashes only where it does so otherwise."""
-_ANYTHING = _Node(True, None)
-
-
-@dataclass
-class _Alternative:
-    """Constraints on values of one type."""
-
-    type: str = ANY
-    words: dict[str, Any] = field(default_factory=dict)
-    """Keywords such as bounds."""
-    constants: frozenset[str] | None = None
-    required: frozenset[str] = frozenset()
-    properties: dict[str, _Node] = field(default_factory=dict)
-    patterns: dict[str, _Node] = field(default_factory=dict)
-    others: _Node | None = None
-    """Schema of undeclared properties; None: anything."""
-    elements: list[_Node] = field(default_factory=list)
-    more_elements: _Node | None = None
-    contained: list[_Contains] = field(default_factory=list)
-    excluded: list[_Node] = field(default_factory=list)
-
-    def property(self, name: str) -> _Node | None:
-        """Schema of a property; None: nothing is declared, so anything."""
-        declared = [self.properties[name]] if name in self.properties else []
-        declared += [node for pattern, node in self.patterns.items() if _may_match(pattern, name, unread=False)]
-        return _both(*declared) if declared else self.others
-
-    def element(self, place: int) -> _Node | None:
-        """Schema of the array element at a position; None: anything."""
-        return self.elements[place] if place < len(self.elements) else self.more_elements
-
-    def merged(self, other: _Alternative) -> _Alternative | None:
-        """Values that both allow; None if no value satisfies both."""
-        types = {self.type, other.type} - {ANY}
-        if len(types) > 1 and types != {"integer", "number"}:
-            return None
-        constants = [each for each in (self.constants, other.constants) if each is not None]
-        words = self.words | other.words
-        words |= {w: max(self.words[w], other.words[w]) for w in _LOWER if w in self.words and w in other.words}
-        words |= {w: min(self.words[w], other.words[w]) for w in _UPPER if w in self.words and w in other.words}
-        return _Alternative(
-            min(types, default=ANY),  # an integer, of integer and number
-            words,
-            frozenset.intersection(*constants) if constants else None,
-            self.required | other.required,
-            _united(self.properties, other.properties),
-            _united(self.patterns, other.patterns),
-            _both(self.others, other.others),
-            [n for n in map(_both, *_even(self, other)) if n is not None],
-            _both(self.more_elements, other.more_elements),
-            self.contained + other.contained,
-            self.excluded + other.excluded,
-        )
-
-
-def _may_match(pattern: Any, text: str, *, unread: bool) -> bool:
-    """Whether a pattern matches a text; `unread` if the pattern cannot be evaluated."""
-    try:
-        return ecma_patterns.is_found(pattern, text)
-    except NoPattern:
-        return unread
-
-
-def _both(*nodes: _Node | None) -> _Node | None:
-    present = [node for node in nodes if node is not None]
-    return _Node(tuple(present), None) if len(present) > 1 else present[0] if present else None
-
-
-def _united(some: Mapping[str, _Node], others: Mapping[str, _Node]) -> dict[str, _Node]:
-    united = {name: _both(some.get(name), others.get(name)) for name in (*some, *others)}
-    return {name: node for name, node in united.items() if node is not None}
-
-
-def _even(*alternatives: _Alternative) -> list[list[_Node | None]]:
-    """Element schemas that any of the alternatives declares by position, for all of them."""
-    count = max(len(each.elements) for each in alternatives)
-    return [[each.element(i) or _ANYTHING for i in range(count)] for each in alternatives]
 
 
 class JsonSchema:
@@ -164,7 +66,7 @@ class JsonSchema:
             registry: Registry[Any] = Registry().with_resources(
                 [(uri, resource) for name, resource in resources.items() for uri in _uris(root, name)]
             )
-            self.root = _Node(root.contents, registry.crawl().resolver_with_root(root))
+            self.root = Node(root.contents, registry.crawl().resolver_with_root(root))
             self._places: dict[Path, Place] = {}
             _describe(self.root, (), optional=False, within=frozenset(), found=self._places)
         except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
@@ -191,95 +93,10 @@ def _uris(root: Resource[Any], name: str) -> set[URI]:
     return {name, f"{base.rpartition('/')[0]}/{name}"} if base else {name}
 
 
-def _opened(node: _Node) -> _Node:
-    """The schema that references lead to."""
-    for _ in range(_LONGEST_CHAIN):
-        if not isinstance(node.schema, Mapping) or "$ref" not in node.schema:
-            return node
-        try:
-            found = node.resolver.lookup(node.schema["$ref"])
-        except Unresolvable:
-            break
-        node = _Node(found.contents, found.resolver)
-    raise NotComparable(f"refers to the unknown schema {node.schema['$ref']}")
-
-
-def _alternatives(node: _Node) -> list[_Alternative]:
-    if isinstance(node.schema, tuple):
-        return _all_of(map(_alternatives, node.schema))
-    schema, resolver = _opened(node)
-    if schema is False:
-        return []
-    if not isinstance(schema, Mapping):
-        return [_Alternative()]
-    either = [[each for branch in schema[word] for each in _alternatives(_Node(branch, resolver))]
-              for word in ("anyOf", "oneOf") if word in schema]  # fmt: skip
-    every = [_alternatives(_Node(branch, resolver)) for branch in schema.get("allOf", ())]
-    return _all_of([_plain(schema, resolver), *either, *every])
-
-
-def _all_of(factors: Iterable[list[_Alternative]]) -> list[_Alternative]:
-    found = [_Alternative()]
-    for factor in factors:
-        found = [both for some in found for other in factor if (both := some.merged(other)) is not None]
-    return found
-
-
-def _plain(schema: Mapping[str, Any], resolver: Any) -> list[_Alternative]:
-    """Alternatives of a schema's own keywords, without combined schemas."""
-    constants = schema["enum"] if "enum" in schema else [schema["const"]] if "const" in schema else None
-    types = schema.get("type")
-    if types is None and constants is not None:
-        types = sorted({type_of(each) for each in constants})
-    elif types is None:  # keywords that apply to one type imply that type
-        types = sorted({_TYPE_WITH[word] for word in schema if word in _TYPE_WITH}) or [ANY]
-    found = []
-    for kind in [types] if isinstance(types, str) else types:
-        made = _of_type(kind, schema, resolver)
-        if constants is not None:
-            mine = [each for each in constants if _reads(kind, type_of(each))]
-            if not mine:
-                continue
-            made.constants = frozenset(json.dumps(each, sort_keys=True) for each in mine)
-        found.append(made)
-    return found
-
-
-def _of_type(kind: str, schema: Mapping[str, Any], resolver: Any) -> _Alternative:
-    def node(of: Any) -> _Node:
-        return _Node(of, resolver)
-
-    made = _Alternative(kind, excluded=[node(schema["not"])] if "not" in schema else [])
-    applying = _KEYWORDS_OF.get("number" if kind == "integer" else kind, ())
-    made.words = {word: schema[word] for word in applying if word in schema and word not in _OF_SCHEMAS}
-    for exclusive, plain in _EDGES.items():
-        if isinstance(made.words.get(exclusive), bool) and made.words.pop(exclusive) and plain in made.words:
-            made.words[exclusive] = made.words.pop(plain)  # in draft 4, whether the other bound is exclusive
-    if kind == "object":
-        made.required = frozenset(schema.get("required", ()))
-        made.properties = {name: node(each) for name, each in schema.get("properties", {}).items()}
-        made.patterns = {name: node(each) for name, each in schema.get("patternProperties", {}).items()}
-        made.others = _declared(node(schema.get("additionalProperties", True)))
-    elif kind == "array":
-        items, prefix = schema.get("items", True), schema.get("prefixItems", [])
-        if isinstance(items, list):
-            items, prefix = schema.get("additionalItems", True), items
-        made.elements = [node(each) for each in prefix]
-        made.more_elements = _declared(node(items))
-        if "contains" in schema:
-            least, most = schema.get("minContains", 1), schema.get("maxContains", math.inf)
-            made.contained = [_Contains(node(schema["contains"]), least, most)]
-    return made
-
-
-def _declared(node: _Node) -> _Node | None:
-    return None if node.schema is True or node.schema == {} else node
-
-
-def _describe(node: _Node, path: Path, *, optional: bool, within: frozenset[Any], found: dict[Path, Place]) -> None:
+def _describe(node: Node, path: Path, *, optional: bool, within: frozenset[Any], found: dict[Path, Place]) -> None:
     if (key := _key(node)) in within:
         return
-    alternatives = _alternatives(node)
+    alternatives = alternatives_of(node)
     texts = list(dict.fromkeys(_text(each) for each in alternatives if each.type != "null"))
     nullable = bool(texts) and any(each.type == "null" for each in alternatives)
     place = Place(path, "|".join(texts) or "null", optional=optional, nullable=nullable, unread=_unread(alternatives))
@@ -294,7 +111,7 @@ def _describe(node: _Node, path: Path, *, optional: bool, within: frozenset[Any]
             _describe(inner, (*path, ELEMENT), optional=False, within=within | {key}, found=found)
 
 
-def _unread(alternatives: Iterable[_Alternative]) -> tuple[str, ...]:
+def _unread(alternatives: Iterable[Alternative]) -> tuple[str, ...]:
     """Patterns that are not evaluated, as written."""
     found = []
     for each in alternatives:
@@ -306,20 +123,20 @@ def _unread(alternatives: Iterable[_Alternative]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _key(node: _Node) -> Any:
+def _key(node: Node) -> Any:
     """Identity of a node. Parts of a schema live as long as the schema."""
     return tuple(map(_key, node.schema)) if isinstance(node.schema, tuple) else id(node.schema)
 
 
-def _known(node: _Node | None) -> list[_Node]:
+def _known(node: Node | None) -> list[Node]:
     return [] if node is None or node.schema is False else [node]
 
 
-def _has_default(node: _Node) -> bool:
+def _has_default(node: Node) -> bool:
     return isinstance(node.schema, Mapping) and "default" in node.schema
 
 
-def _text(of: _Alternative) -> str:
+def _text(of: Alternative) -> str:
     if of.constants is not None:
         return f"enum({', '.join(sorted(each.strip(chr(34)) for each in of.constants))})"
     words = ", ".join(f"{word} {of.words[word]}" for word in _SHOWN if word in of.words)
@@ -327,17 +144,17 @@ def _text(of: _Alternative) -> str:
     return f"{closed}{of.type}({words})" if words else f"{closed}{of.type}"
 
 
-def _clashes(reader: _Node, writer: _Node, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
+def _clashes(reader: Node, writer: Node, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
     """Paths of clashes, each with whether only strict readers clash."""
     pair = (_key(reader), _key(writer))
     if pair in seen:
         return
-    readers = _alternatives(reader)
-    for written in _alternatives(writer):
+    readers = alternatives_of(reader)
+    for written in alternatives_of(writer):
         tries = [
             list(_alternative_clashes(each, written, path, seen | {pair}))
             for each in readers
-            if _reads(each.type, written.type)
+            if reads(each.type, written.type)
         ]
         if not tries:
             yield path, False
@@ -345,12 +162,8 @@ def _clashes(reader: _Node, writer: _Node, path: Path, seen: Pairs) -> Iterator[
             yield from min(tries, key=lambda found: (sum(not strict for _, strict in found), len(found)))
 
 
-def _reads(reader: str, writer: str) -> bool:
-    return reader in (ANY, writer) or (reader, writer) == ("number", "integer")
-
-
 def _alternative_clashes(
-    reader: _Alternative, writer: _Alternative, path: Path, seen: Pairs
+    reader: Alternative, writer: Alternative, path: Path, seen: Pairs
 ) -> Iterator[tuple[Path, bool]]:
     if _is_tighter(reader, writer) or not all(
         any(not list(_clashes(mine, theirs, path, seen)) for mine in writer.excluded) for theirs in reader.excluded
@@ -362,7 +175,7 @@ def _alternative_clashes(
         for place in range(max(len(reader.elements), len(writer.elements))):
             yield from _undeclared_or(reader.element(place), writer.element(place), (*path, ELEMENT), seen)
         if reader.more_elements is not None:
-            more = writer.more_elements or _ANYTHING
+            more = writer.more_elements or ANYTHING
             yield from _clashes(reader.more_elements, more, (*path, ELEMENT), seen)
         for wanted in reader.contained:
             bounded = [given for given in writer.contained if given.most <= wanted.most]
@@ -373,16 +186,16 @@ def _alternative_clashes(
                 yield path, _must_contain(wanted.node, writer, path, seen, strictly=False) >= wanted.least
 
 
-def _accepts(reader: _Node, writer: _Node, path: Path, seen: Pairs, *, strictly: bool = True) -> bool:
+def _accepts(reader: Node, writer: Node, path: Path, seen: Pairs, *, strictly: bool = True) -> bool:
     return not any(strictly or not is_strict for _, is_strict in _clashes(reader, writer, path, seen))
 
 
-def _must_contain(wanted: _Node, writer: _Alternative, path: Path, seen: Pairs, *, strictly: bool = True) -> int:
+def _must_contain(wanted: Node, writer: Alternative, path: Path, seen: Pairs, *, strictly: bool = True) -> int:
     """Minimum number of matching elements in each array of the writer's, from element positions and its own
     `contains`."""
 
-    def are_wanted(*given: _Node | None) -> bool:
-        return _accepts(wanted, _both(*given) or _ANYTHING, path, seen, strictly=strictly)
+    def are_wanted(*given: Node | None) -> bool:
+        return _accepts(wanted, both(*given) or ANYTHING, path, seen, strictly=strictly)
 
     least, declared = writer.words.get("minItems", 0), len(writer.elements)
     by_place = sum(map(are_wanted, writer.elements[:least]))
@@ -392,18 +205,18 @@ def _must_contain(wanted: _Node, writer: _Alternative, path: Path, seen: Pairs, 
     return max([by_place, *(given.least for given in writer.contained if are_wanted(given.node, others))])
 
 
-def _may_contain(wanted: _Node, writer: _Alternative) -> float:
+def _may_contain(wanted: Node, writer: Alternative) -> float:
     """Maximum number of elements of a writer's array that can match, by their types."""
 
-    def may_be(given: _Node | None) -> bool:
-        return bool(_all_of(_alternatives(each) for each in (wanted, given or _ANYTHING)))
+    def may_be(given: Node | None) -> bool:
+        return bool(all_of(alternatives_of(each) for each in (wanted, given or ANYTHING)))
 
     most, declared = writer.words.get("maxItems", math.inf), len(writer.elements)
     by_place = sum(may_be(given) for place, given in enumerate(writer.elements) if place < most)
     return by_place + (max(most - declared, 0) if may_be(writer.more_elements) else 0)
 
 
-def _lowest(of: _Alternative, sign: int = 1) -> tuple[float, bool] | None:
+def _lowest(of: Alternative, sign: int = 1) -> tuple[float, bool] | None:
     """The minimum, and whether it is exclusive; with sign -1 that of the negated numbers."""
     plain, exclusive = ("minimum", "exclusiveMinimum") if sign > 0 else ("maximum", "exclusiveMaximum")
     edges = [(sign * of.words[word], word == exclusive) for word in (plain, exclusive) if word in of.words]
@@ -412,12 +225,12 @@ def _lowest(of: _Alternative, sign: int = 1) -> tuple[float, bool] | None:
     return max(edges, default=None)
 
 
-def _has_tighter_edge(reader: _Alternative, writer: _Alternative, sign: int) -> bool:
+def _has_tighter_edge(reader: Alternative, writer: Alternative, sign: int) -> bool:
     mine, theirs = _lowest(reader, sign), _lowest(writer, sign)
     return mine is not None and (theirs is None or mine > theirs)
 
 
-def _is_tighter(reader: _Alternative, writer: _Alternative) -> bool:
+def _is_tighter(reader: Alternative, writer: Alternative) -> bool:
     """Whether the reader rejects some of the writer's values of this type by its own constraints."""
     if writer.constants is not None:
         return any(not _holds(constant, reader) for constant in writer.constants if _holds(constant, writer))
@@ -443,7 +256,7 @@ def _is_multiple(number: float, of: float) -> bool:
     return Fraction(str(number)) % Fraction(str(of)) == 0  # 0.3 is a multiple of 0.1, which floats cannot represent
 
 
-def _holds(constant: str, of: _Alternative) -> bool:
+def _holds(constant: str, of: Alternative) -> bool:
     """Whether a constant satisfies the keywords of its type, and the constants."""
     if of.constants is not None and constant not in of.constants:
         return False
@@ -457,7 +270,7 @@ def _holds(constant: str, of: _Alternative) -> bool:
     least, most = _SIZES[type_of(value)]
     return (
         words.get(least, 0) <= len(value) <= words.get(most, math.inf)
-        and ("pattern" not in words or _may_match(words["pattern"], value, unread=True))
+        and ("pattern" not in words or may_match(words["pattern"], value, unread=True))
         and not (words.get("uniqueItems") and len({json.dumps(e, sort_keys=True) for e in value}) < len(value))
     )
 
@@ -467,7 +280,7 @@ def _implied(rule: Any, kept: Any) -> bool:
     return set(rule) <= set(kept) if isinstance(rule, list) and isinstance(kept, list) else bool(rule == kept)
 
 
-def _object_clashes(reader: _Alternative, writer: _Alternative, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
+def _object_clashes(reader: Alternative, writer: Alternative, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
     names = {*reader.properties, *writer.properties}
     for name in sorted(names | reader.required):
         at = (*path, f".{name}")
@@ -483,9 +296,9 @@ def _object_clashes(reader: _Alternative, writer: _Alternative, path: Path, seen
     yield from _undeclared_or(reader.others, writer.others, at, seen)
 
 
-def _undeclared_or(reader: _Node | None, writer: _Node | None, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
+def _undeclared_or(reader: Node | None, writer: Node | None, path: Path, seen: Pairs) -> Iterator[tuple[Path, bool]]:
     """Clashes of a property's schemas. An undeclared property may be anything: that breaks only strict readers."""
     if reader is None:
         return
-    for at, is_strict in _clashes(reader, writer or _ANYTHING, path, seen):
+    for at, is_strict in _clashes(reader, writer or ANYTHING, path, seen):
         yield at, is_strict or writer is None

@@ -65,7 +65,7 @@ def clusters_of(config: Config) -> list[KafkaCluster]:
     """Those clusters."""
     clusters = list(config.kafka)
     if config.msk:
-        from spark_apps.sources.msk import msk_kafka_clusters  # slow to import: only where it is asked for
+        from spark_apps.sources.msk_discovery import msk_kafka_clusters  # slow to import: only where it is asked for
 
         clusters += msk_kafka_clusters(config)
     if config.kubernetes:

@@ -26,7 +26,7 @@ from streamwarden.base.paths import PROJECT_ROOT
 if TYPE_CHECKING:
     from spark_apps.sources.kube.discover import Found as FoundPods
     from spark_apps.sources.kube.discover import FoundPod
-    from spark_apps.sources.msk import Found
+    from spark_apps.sources.msk_discovery import Found
 
 LABELS = frozenset({"role", "cluster", "app", "protocol", "broker_id", "instance_id", "memory_limit_bytes"})
 """Labels that are keys of a JVM's entry. Others are for Prometheus. Credentials are never read from a file."""
@@ -79,10 +79,10 @@ def jvms_of(config: Config) -> Jvms:
 def msk_of(config: Config) -> Found:
     """Clusters of Amazon MSK, where the config names some."""
     if not config.msk:
-        from spark_apps.sources.msk import Found
+        from spark_apps.sources.msk_discovery import Found
 
         return Found()
-    from spark_apps.sources.msk import discover  # boto3: only where it is asked for
+    from spark_apps.sources.msk_discovery import discover  # boto3: only where it is asked for
 
     return discover(config)
 
@@ -134,7 +134,7 @@ def _is_of_pod(endpoint: JmxEndpoint, pod: FoundPod, own: JmxEndpoint) -> bool:
 
 def _with_msk(by_section: dict[str, list[JmxEndpoint]], config: Config) -> dict[str, list[JmxEndpoint]]:
     """Open monitoring's endpoints too, but for brokers and hosts that others read; those get MSK's instance id."""
-    from spark_apps.sources.msk import broker_instance, open_monitoring_endpoints
+    from spark_apps.sources.msk_discovery import broker_instance, open_monitoring_endpoints
 
     instances: dict[Any, str] = {
         key: broker_instance(cluster.msk_name, broker.broker_id)

@@ -12,7 +12,9 @@ from tempfile import TemporaryDirectory
 
 import psutil
 from demo.airflow import Airflow
-from demo.fleet import FAULTS, Fleet, Ports, parse_faults, seconds_until_room
+from demo.faults import FAULTS, parse_faults
+from demo.fleet import Fleet, seconds_until_room
+from demo.ports import Ports
 from rich.console import Console
 from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.paths import PROJECT_ROOT

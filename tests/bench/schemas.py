@@ -11,8 +11,9 @@ import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from spark_apps.apps.state_stores import exemplars_of, report_of, shapes_of
+from spark_apps.apps.state_stores import exemplars_of, report_of
 from spark_apps.models.json_shapes import paths_of
+from spark_apps.models.value_shapes import shapes_of
 from spark_apps.runtime.session import start_session
 from tests.bench.metric import Metric
 

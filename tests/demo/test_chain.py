@@ -14,7 +14,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from demo.chain import Chain
 from demo.demo_world import STARVED_NODE
-from demo.fleet import Ports, parse_faults
+from demo.faults import parse_faults
+from demo.ports import Ports
 
 pytestmark = [pytest.mark.slow, pytest.mark.rare]
 TIMEOUT_SECONDS = 150

@@ -19,8 +19,10 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from demo.demo_world import BROKER_VOLUME_ID, ORDERS_INSTANCE_ID
-from demo.fleet import DRIFTING_TOPIC, FAULTS, Fleet, Ports, parse_faults, seconds_until_room
+from demo.faults import FAULTS, parse_faults
+from demo.fleet import DRIFTING_TOPIC, Fleet, seconds_until_room
 from demo.more_faults import MORE
+from demo.ports import Ports
 from streamwarden.base.config import load_config
 from streamwarden.base.config.trackers import Roundup
 from streamwarden.base.errors import StreamwardenError

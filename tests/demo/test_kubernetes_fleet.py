@@ -14,9 +14,10 @@ from demo import kubernetes_fleet as demo
 from demo.__main__ import _class_of
 from demo.demo_world import ORDERS_VOLUME_ID
 from demo.exporter_fleet import HOSTS
-from demo.fleet import FAULTS, Ports
+from demo.faults import FAULTS
 from demo.kubernetes_api import PROGRAM
 from demo.kubernetes_fleet import KubernetesFleet
+from demo.ports import Ports
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 

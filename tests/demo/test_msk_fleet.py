@@ -9,12 +9,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from demo.__main__ import _class_of
 from demo.chain import Chain
-from demo.fleet import FAULTS, Fleet, Ports
+from demo.faults import FAULTS
+from demo.fleet import Fleet
 from demo.msk_fleet import HOSTS, STARVED_BROKER, MskFleet
+from demo.ports import Ports
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.sources import msk as discovery
+from spark_apps.sources import msk_discovery as discovery
 from spark_apps.sources.kafka_client import clusters_of
 from spark_apps.sources.targets import jvms_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 import sqlalchemy as sa
-from demo.fleet import Injected
+from demo.faults import Injected
 from demo.more_faults import MORE
 from demo.process import free_port
 from demo.score import Ticket, open_tickets, score

@@ -1,8 +1,8 @@
 """Amazon MSK: clusters and brokers by its API, and what CloudWatch (AWS/Kafka) has of brokers, storage, and lag.
 
 Rows go into the tables that the detectors read. A broker is an instance, its storage a volume, with ids of their own
-(see `spark_apps.sources.msk`); of brokers that are read over JMX only what JMX does not say is asked. At the level
-DEFAULT a volume's load is not exposed: what its burst balance lost and earned tells how much it spent.
+(see `spark_apps.sources.msk_discovery`); of brokers that are read over JMX only what JMX does not say is asked. At
+the level DEFAULT a volume's load is not exposed: what its burst balance lost and earned tells how much it spent.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ from spark_apps.runtime.kept import kept
 from spark_apps.sources.aws_client import Place, read_places
 from spark_apps.sources.cloudwatch import CloudWatchMetrics, Span, read_metrics
 from spark_apps.sources.ec2 import Ec2InstanceTypes
-from spark_apps.sources.msk import MskBrokers, MskCluster, discover
+from spark_apps.sources.msk import MskBrokers
+from spark_apps.sources.msk_discovery import MskCluster, discover
 from spark_apps.sources.read_source import read_source
 
 

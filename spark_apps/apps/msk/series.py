@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_apps.sources.msk import LEVELS
+from spark_apps.sources.msk_discovery import LEVELS
 
 NAMESPACE = "AWS/Kafka"
 STANDARD, ANY = ("standard",), ("standard", "express")

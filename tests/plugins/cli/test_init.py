@@ -17,8 +17,10 @@ import pytest
 import yaml
 from demo.aws_endpoint import AwsEndpoint
 from demo.demo_world import BROKER_INSTANCE_ID, ORDERS_INSTANCE_ID
-from demo.fleet import FAULTS, Fleet, Ports
+from demo.faults import FAULTS
+from demo.fleet import Fleet
 from demo.msk_world import MskCluster
+from demo.ports import Ports
 from demo.process import free_port
 from demo.world import World
 from streamwarden.base.config import CONFIG_ENV, load_config
@@ -27,7 +29,7 @@ from streamwarden.cli.init.fleet import Fleet as Discovered
 from streamwarden.cli.init.kafka import Cluster
 from streamwarden.cli.init.ports import Responder, Scan, app_name, scan
 
-from spark_apps.sources import msk as discovery
+from spark_apps.sources import msk_discovery as discovery
 from tests.answering import answering
 from tests.plugins.cli.test_cli import in_this_process
 from tests.spark_apps.aws_world import ACCOUNT, REGION

@@ -25,7 +25,7 @@ from streamwarden.base.warehouse import engine
 from streamwarden.cli.probe import aws, jvms, kafka, msk, services
 from streamwarden.cli.probe.result import Answer, Question, ask_all
 
-from spark_apps.sources import msk as discovery
+from spark_apps.sources import msk_discovery as discovery
 from tests.answering import answering
 from tests.conftest import a_database
 from tests.docker.documented import bindings_of, block

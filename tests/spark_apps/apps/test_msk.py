@@ -21,7 +21,7 @@ from streamwarden.detectors import evaluate, load_detectors
 
 from spark_apps.apps import msk as app
 from spark_apps.apps.ebs_volumes import inventory
-from spark_apps.sources import msk as source
+from spark_apps.sources import msk_discovery as source
 from spark_apps.submit import run_app
 from tests.spark_apps.aws_world import ACCOUNT, REGION
 

@@ -21,8 +21,9 @@ from pyspark.sql.types import StructType
 from streamwarden.base.config import CONFIG_ENV, Config, load_config
 from streamwarden.detectors import evaluate, load_detectors
 
-from spark_apps.apps.state_stores import _context_topic, _has_record_context, schema_report, shapes_of
+from spark_apps.apps.state_stores import schema_report
 from spark_apps.models.json_shapes import paths_of
+from spark_apps.models.value_shapes import _context_topic, _has_record_context, shapes_of
 from spark_apps.sources.changelog_values import ChangelogReader, ChangelogValues
 from spark_apps.submit import run_app
 from tests.spark_apps.models.test_schema_versions import shape

@@ -30,7 +30,7 @@ _TRICKY = [
 def test_values_of_one_pattern_have_one_type(spark) -> None:  # type: ignore[no-untyped-def]
     from pyspark.sql import functions as f
 
-    from spark_apps.apps.state_stores import _shape, shapes_of
+    from spark_apps.models.value_shapes import _shape, shapes_of
 
     chance = random.Random(7)  # noqa: S311 no secret
     of_sides = [side + value for value in _TRICKY for side in (b"\0", b"\1")]  # of an outer join

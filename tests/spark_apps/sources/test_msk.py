@@ -19,7 +19,7 @@ from streamwarden.base.config import CONFIG_ENV, Config
 
 from spark_apps.sources import aws_client, msk
 from spark_apps.sources.kafka_client import clusters_of
-from spark_apps.sources.msk import Found, discover
+from spark_apps.sources.msk_discovery import Found, discover
 from spark_apps.sources.targets import jvms_of
 from tests.spark_apps.aws_world import ACCOUNT, NOW, OTHER, REGION
 

@@ -12,7 +12,7 @@ import boto3
 from botocore.exceptions import BotoCoreError
 
 from spark_apps.sources.aws_client import Connection, Failure, Place, caller_account, is_forbidden, listed, places_of
-from spark_apps.sources.msk import Found, MskCluster, discover
+from spark_apps.sources.msk_discovery import Found, MskCluster, discover
 from streamwarden.base.config import AwsAccount, Config, MskClusters
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli.probe.result import sentence

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from spark_apps.sources.msk import MskCluster, discover
+from spark_apps.sources.msk_discovery import MskCluster, discover
 from streamwarden.base.config import Config
 from streamwarden.cli.probe.result import Answer, Question, sentence
 from streamwarden.rendering.readable import counted
