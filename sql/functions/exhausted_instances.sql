@@ -1,6 +1,6 @@
--- When the CPU or the memory of an instance was exhausted: stretches of data points at a limit between two times. A data
+-- When the CPU or the memory of an instance was exhausted: periods of data points at a limit between two times. A data
 -- point is valid until the next one, but at most for the five minutes of basic monitoring.
-create or replace function public.exhausted_stretches(
+create or replace function public.exhausted_periods(
   of_account text, of_region text, of_instance_id text, from_at timestamptz, until_at timestamptz,
   cpu_limit_percent double precision, memory_limit_percent double precision
 ) returns table (
@@ -37,7 +37,7 @@ create or replace function public.exhausted_stretches(
   where is_full
   group by resource_name, breaks
 $$;
-comment on function public.exhausted_stretches is
+comment on function public.exhausted_periods is
 'When the CPU or the memory of an instance was at a limit between two times.';
 
 -- Running instances with exhausted CPU in the last quarter of the hour and for at least `full_minutes`, and since when memory
@@ -48,10 +48,10 @@ create or replace function public.instances_exhausted(
   account text, region text, instance_id text, cpu_full_at timestamptz,
   memory_short_at timestamptz                  -- null: memory was not exhausted, or not reported
 ) language sql stable rows 10 as $$
-  with stretch as materialized (
+  with period as materialized (
     select i.account, i.region, i.instance_id, s.*
     from metrics.instance_health_hourly as i
-    cross join lateral public.exhausted_stretches(
+    cross join lateral public.exhausted_periods(
       i.account, i.region, i.instance_id, as_of - interval '1 hour', as_of + interval '1 hour',
       cpu_limit_percent, memory_limit_percent
     ) as s
@@ -59,8 +59,8 @@ create or replace function public.instances_exhausted(
   )
 
   select c.account, c.region, c.instance_id, c.since, m.since
-  from stretch as c
-  left join stretch as m
+  from period as c
+  left join period as m
     on c.account = m.account and c.region = m.region and c.instance_id = m.instance_id
     and m.resource_name = 'memory' and c.since >= m.since and c.upto - interval '5 minutes' <= m.upto
   where c.resource_name = 'cpu' and c.upto > as_of + interval '45 minutes'
@@ -101,7 +101,7 @@ create or replace function public.terminated_instances(
     select
       min(s.since) filter (where s.resource_name = 'memory') as memory_short_at,
       min(s.since) filter (where s.resource_name = 'cpu') as cpu_full_at
-    from public.exhausted_stretches(
+    from public.exhausted_periods(
       a.account, a.region, a.instance_id, a.started_at - interval '2 hours', a.started_at,
       cpu_limit_percent, memory_limit_percent
     ) as s

@@ -1,6 +1,6 @@
 -- When throttling of a volume that is throttled at the end of the hour began, without a pause: over the hours of the last 7
 -- days that continue from the hour before. An hour knows only some minutes before it (volume_hourly.throttled_since).
-create or replace function metrics.held_back_since(
+create or replace function metrics.throttled_since(
   of_hour timestamptz, of_account text, of_region text, of_volume_id text
 ) returns timestamptz language sql stable as $$
   select episode.throttled_since
@@ -10,12 +10,12 @@ create or replace function metrics.held_back_since(
       h.throttled_since,
       h.throttled_since <= h.hour + interval '10 minutes'
       and lag(h.throttled_since) over (order by h.hour) is not null
-      and lag(h.hour) over (order by h.hour) = h.hour - interval '1 hour' as goes_on
+      and lag(h.hour) over (order by h.hour) = h.hour - interval '1 hour' as continues
     from generate_series(of_hour - interval '167 hours', of_hour, interval '1 hour') as of (hour)
     inner join metrics.volume_hourly as h
       on of.hour = h.hour and h.account = of_account and h.region = of_region and h.volume_id = of_volume_id
   ) as episode
-  where episode.throttled_since is not null and episode.goes_on is not true
+  where episode.throttled_since is not null and episode.continues is not true
   order by episode.hour desc
   limit 1
 $$;

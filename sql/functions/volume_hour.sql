@@ -55,7 +55,7 @@ create or replace function metrics.volume_throttling(of_hour timestamptz) return
   cross join lateral (
     select
       case
-        when n.throttled_since is not null then metrics.held_back_since(of_hour, n.account, n.region, n.volume_id)
+        when n.throttled_since is not null then metrics.throttled_since(of_hour, n.account, n.region, n.volume_id)
       end as throttling_began_at
   ) as began
   where n.hour = of_hour

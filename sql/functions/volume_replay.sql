@@ -9,17 +9,17 @@ create or replace function metrics.volume_replay(
 ) language sql stable strict as $$
   select
     sum(h.minutes_present) / 60.0,
-    sum(held_back.minutes),
+    sum(throttled.minutes),
     sum(greatest(
-      beyond.minutes, case when wanted.exceeds then held_back.minutes else 0 end
+      beyond.minutes, case when wanted.exceeds then throttled.minutes else 0 end
     )),
-    coalesce(sum(held_back.minutes) filter (where metrics.demand_is_open(h) and wanted.exceeds is not true), 0)
+    coalesce(sum(throttled.minutes) filter (where metrics.demand_is_open(h) and wanted.exceeds is not true), 0)
   from generate_series(until_hour - interval '335 hours', until_hour, interval '1 hour') as of (hour)
   inner join metrics.volume_hourly as h
     on of.hour = h.hour and h.account = of_account and h.region = of_region and h.volume_id = of_volume_id
   cross join lateral (
     select greatest(h.minutes_at_iops_limit, h.minutes_at_throughput_limit) as minutes
-  ) as held_back
+  ) as throttled
   cross join lateral (
     select h.demand_iops_p99 > iops or h.demand_bytes_per_second_p99 > mib_s * 1048576 as exceeds
   ) as wanted

@@ -327,7 +327,7 @@ create table inventory.volume_hourly (
 ) partition by range (hour);
 
 -- Periods in which the configuration of a volume did not change. Triggers of volume_hourly maintain them; they are never deleted.
-create table inventory.volume_stretch (
+create table inventory.volume_configuration (
   account text not null,  -- AWS account id
   region text not null,  -- AWS region
   volume_id text not null,  -- EBS volume id

@@ -7,7 +7,7 @@ with change as (
     lag(s.size_gib) over periods as old_size_gib,
     lag(s.provisioned_iops) over periods as old_provisioned_iops,
     lag(s.provisioned_throughput_mib_s) over periods as old_provisioned_throughput_mib_s
-  from inventory.volume_stretch as s
+  from inventory.volume_configuration as s
   window periods as (partition by s.account, s.region, s.volume_id order by s.valid_from)
 )
 

@@ -16,6 +16,6 @@ from (
   select
     *,
     max(last_hour) over (partition by account, region) as newest
-  from inventory.volume_stretch
+  from inventory.volume_configuration
 ) as seen
 order by volume_id, valid_from;

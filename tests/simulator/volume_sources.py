@@ -91,7 +91,7 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
     look_back = day.frame(spark, folder / "day.parquet") if day.columns else metrics.limit(0)
     ec2 = app.volumes_of(volumes, end).withColumns(until)
     of_hour = app.samples(metrics, "volume_id", [metric.column for metric in app.VOLUME_METRICS]).cache()
-    wanted = app.held_back(ec2, of_hour).select("account", "region", f.col("volume_id").alias("resource_id"))
+    wanted = app.throttled_volumes(ec2, of_hour).select("account", "region", f.col("volume_id").alias("resource_id"))
     look_back = look_back.join(wanted, ["account", "region", "resource_id"], "left_semi")
     of_instance = [*(metric.column for metric in app.INSTANCE_METRICS), *app.AGENT_METRICS.values()]
     return {

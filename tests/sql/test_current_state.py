@@ -63,7 +63,7 @@ def test_volume_stretches_equal_those_of_the_history(warehouse: sa.Engine, seed:
                 insert_row(connection, "inventory.volume_hourly", row)
         kept = _rows(
             connection,
-            """select account, volume_id, size_gib, valid_from, last_hour from inventory.volume_stretch
+            """select account, volume_id, size_gib, valid_from, last_hour from inventory.volume_configuration
             order by account, volume_id, valid_from""",
         )
         assert kept == _rows(connection, _STRETCHES)

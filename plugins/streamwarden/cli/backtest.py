@@ -85,7 +85,7 @@ def _print_backtest(result: Backtest, settings: list[str], reopen_within: timede
     differences = result.differences()
     changed = [difference for difference in differences if difference.is_one] if settings else differences
     for difference in changed:
-        tickets = _stretch(difference.in_force), _stretch(difference.tried)
+        tickets = _period(difference.in_force), _period(difference.tried)
         table.add_row(*(escape(clean(difference.resource_name)), *tickets, difference.words)[:shown])
     if table.row_count:
         out.print(table, "")
@@ -98,7 +98,7 @@ def _print_backtest(result: Backtest, settings: list[str], reopen_within: timede
     out.print(f"{known} in the warehouse: {spans_in_words(result.hours)}", soft_wrap=True)
 
 
-def _stretch(episode: Episode | None) -> str:
+def _period(episode: Episode | None) -> str:
     if episode is None:
         return "–"
     closed = f"closed {episode.closed:%m-%d %H:%M}, {episode.close_reason}" if episode.closed else "open at the end"

@@ -93,7 +93,7 @@ def _apply(run: Run, found: Sequence[OpenFinding]) -> None:
             elif (
                 finding.fingerprint in run.present
                 and _is_severe_enough(run, run.firing[finding.fingerprint])
-                and (ticket is None or not _is_held_back(run, finding, ticket))
+                and (ticket is None or not _is_muted(run, finding, ticket))
             ):
                 if ticket is not None and _may_reopen(run, finding, ticket):
                     _reopen(run, finding, ticket)
@@ -115,7 +115,7 @@ def _is_severe_enough(run: Run, firing: FiringFinding) -> bool:
     return rank(firing.severity) <= rank(run.config.tickets.least_severity)
 
 
-def _is_held_back(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
+def _is_muted(run: Run, finding: OpenFinding, ticket: sa.RowMapping) -> bool:
     """Whether a person muted or closed the ticket."""
     if ticket["muted"] == "wont_fix":
         return True

@@ -42,7 +42,7 @@ from spark_apps.apps.ebs_volumes.series import (
     series_of,
     with_last_day,
 )
-from spark_apps.apps.ebs_volumes.volumes import held_back, volume_hours
+from spark_apps.apps.ebs_volumes.volumes import throttled_volumes, volume_hours
 from spark_apps.runtime.kept import kept
 from spark_apps.sources.aws_client import places_of, read_places
 from spark_apps.sources.cloudwatch import CloudWatchMetrics, Span, read_metrics
@@ -72,7 +72,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     metrics = read_metrics(series, Span.of(hour - OVERLAP, end, now))
     history = series_of(broker_volumes(volumes, config), "volume_id", "AWS/EBS", "VolumeId", VOLUME_METRICS[2:3])
     volume_samples = kept(samples(metrics, "volume_id", [metric.column for metric in VOLUME_METRICS]))
-    held = series_of(held_back(asked, volume_samples), "volume_id", "AWS/EBS", "VolumeId", LOOK_BACK_METRICS)
+    held = series_of(throttled_volumes(asked, volume_samples), "volume_id", "AWS/EBS", "VolumeId", LOOK_BACK_METRICS)
     look_back = read_metrics(held, Span.of(end - LOOK_BACK, end, now, LOOK_BACK_PERIOD_SECONDS))
     return sources | {
         "cloudwatch": metrics,

@@ -39,7 +39,7 @@ BUSY_SECONDS, TELLING_OPS = 1.0, 60
 POINT = "struct<at: timestamp, period_seconds: int, spent: double, balance: double, is_throttled: boolean>"
 
 
-def held_back(volumes: DataFrame, samples: DataFrame) -> DataFrame:
+def throttled_volumes(volumes: DataFrame, samples: DataFrame) -> DataFrame:
     """Volumes whose last day explains the hour, by checks or by rates; few, so that querying it is cheap."""
     known = [*VOLUME, "volume_type", "earned_per_second", *ebs.LIMITS]
     held = _loads(samples, _with_limits(volumes).select(*known)).filter(
@@ -215,8 +215,8 @@ def _throttled_since() -> Column:
 
     def go_on(run: Column, p: Column) -> Column:
         until = f.timestamp_seconds(f.unix_timestamp(p.at) + p.period_seconds)
-        goes_on = seconds(run.until, p.at) < PAUSE.total_seconds()
-        since = f.when(goes_on, run.since).otherwise(p.at)
+        continues = seconds(run.until, p.at) < PAUSE.total_seconds()
+        since = f.when(continues, run.since).otherwise(p.at)
         return f.when(p.is_throttled, f.struct(since.alias("since"), until.alias("until"))).otherwise(run)
 
     run = f.aggregate(f.concat(before, "points"), nothing, go_on)

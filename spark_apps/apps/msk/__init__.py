@@ -27,7 +27,7 @@ from spark_apps.apps.ebs_volumes.series import (
     samples,
     with_last_day,
 )
-from spark_apps.apps.ebs_volumes.volumes import held_back, volume_hours
+from spark_apps.apps.ebs_volumes.volumes import throttled_volumes, volume_hours
 from spark_apps.apps.msk import brokers as of_brokers
 from spark_apps.apps.msk import storage
 from spark_apps.apps.msk.inventory import APP, CLUSTER, brokers_of, clusters_of, instances_of, volumes_of
@@ -77,7 +77,7 @@ def extract(spark: SparkSession, hour: datetime, config: Config) -> dict[str, Da
     volumes, instances = volumes.withColumns(until), instances.withColumns(until)
     columns = [metric.column for metric in VOLUME_METRICS]
     volume_samples = storage.with_spending(samples(metrics, "volume_id", columns), volumes)
-    held = held_back(volumes, volume_samples).select(*VOLUME)
+    held = throttled_volumes(volumes, volume_samples).select(*VOLUME)
     look_back = read_metrics(
         broker_series(asked.join(held, VOLUME, "left_semi"), LOOKED_BACK, "volume_id"),
         Span.of(end - LOOK_BACK, end, now, LOOK_BACK_PERIOD_SECONDS),

@@ -34,7 +34,7 @@ verdicts:
       {{ lost_records }} of {{ lost_topics }} were deleted before group {{ group_id }} read them.
     details:
       - &offsets >
-        On {{ worst_place }}, the committed offset is {{ committed_offset.value }} and the log start offset is
+        On {{ worst_topic_partition }}, the committed offset is {{ committed_offset.value }} and the log start offset is
         {{ log_start_offset.value }}.
       - &written_between >
         {% if lost_from %}The deleted records were written between {{ lost_from }} and {{ lost_until }}.{% endif %}
@@ -92,10 +92,10 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Retention reaches unread records of {{ worst_place }} in {{ left_seconds }}: group {{ group_id }} is
+      Retention reaches unread records of {{ worst_topic_partition }} in {{ left_seconds }}: group {{ group_id }} is
       {{ behind_seconds }} behind.
     details: &risk_details
-      - "Consumer lag on {{ worst_place }} is {{ behind_records }}."
+      - "Consumer lag on {{ worst_topic_partition }} is {{ behind_records }}."
       - "{% if is_by_size %}The topic retains {{ retention_bytes }} per partition.{% endif %}"
       - "{% if retention_seconds and not is_by_size %}The topic retains records for {{ retention_seconds }}.{% endif %}"
       - *no_members
@@ -112,7 +112,7 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Group {{ group_id }} is {{ behind_seconds }} behind on {{ worst_place }}, near the retention limit, and does not catch up.
+      Group {{ group_id }} is {{ behind_seconds }} behind on {{ worst_topic_partition }}, near the retention limit, and does not catch up.
     details: *risk_details
     impact: *loss
     actions: *risk_actions
@@ -121,7 +121,7 @@ verdicts:
     status: firing
     severity: info
     message: >
-      The committed offset {{ committed_offset.value }} of group {{ group_id }} on {{ worst_place }} is above the log-end
+      The committed offset {{ committed_offset.value }} of group {{ group_id }} on {{ worst_topic_partition }} is above the log-end
       offset {{ log_end_offset.value }}.
     details:
       - "The topic was recreated."
@@ -372,7 +372,7 @@ select
   s.lost_topics,
   w.lag_records as behind_records,
   w.topic as worst_topic,
-  w.topic || '-' || w.partition as worst_place,
+  w.topic || '-' || w.partition as worst_topic_partition,
   w.committed_offset,
   w.log_start_offset,
   w.log_end_offset,

@@ -28,7 +28,7 @@ verdicts:
     severity: warning
     message: >
       Consumer group {{ group_id }} {{ "no longer commits offsets" if commits_alone else "has no members" }} and is
-      {{ lag_seconds }} behind on {{ worst_place }} ({{ worst_lag_records }}).
+      {{ lag_seconds }} behind on {{ worst_topic_partition }} ({{ worst_lag_records }}).
     details:
       - "{% if commits_alone %}A job commits offsets for the group without members, as Flink and Samza do.{% endif %}"
     impact: &impact "Records wait until the group processes them, and retention may delete them first."
@@ -44,12 +44,12 @@ verdicts:
     severity: warning
     message: >
       Consumer group {{ group_id }} is stuck on
-      {{ worst_place }}{% if committed_offset.value is not none %} at offset {{ committed_offset.value }}{% endif %}, {{ lag_seconds }} behind ({{ worst_lag_records }}).
+      {{ worst_topic_partition }}{% if committed_offset.value is not none %} at offset {{ committed_offset.value }}{% endif %}, {{ lag_seconds }} behind ({{ worst_lag_records }}).
     details:
       - "{{ moving_partitions | counted('other partition') }} {{ moving_partitions | plural('progresses', 'progress') }}."
     impact: *impact
     actions: &stuck_actions
-      - "Check the log of the consumer that reads {{ worst_place }}{% if committed_offset.value is not none %} at offset {{ committed_offset.value }}{% endif %}."
+      - "Check the log of the consumer that reads {{ worst_topic_partition }}{% if committed_offset.value is not none %} at offset {{ committed_offset.value }}{% endif %}."
       - "{% if client_id %}Check client {{ client_id }} on {{ host }} first: this partition is assigned to it.{% endif %}"
       - "{% if commits_alone and not client_id %}Check the Flink or Samza job that commits offsets for the group.{% endif %}"
       - "If processing takes longer than max.poll.interval.ms, lower max.poll.records, or skip the record."
@@ -59,10 +59,10 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Consumer group {{ group_id }} is stuck on {{ still_partitions }} of {{ partitions }} partitions, {{ lag_seconds }}
-      behind on {{ worst_place }} ({{ worst_lag_records }}).
+      Consumer group {{ group_id }} is stuck on {{ stuck_partitions }} of {{ partitions }} partitions, {{ lag_seconds }}
+      behind on {{ worst_topic_partition }} ({{ worst_lag_records }}).
     details:
-      - "{% if committed_offset.value is not none %}The committed offset of {{ worst_place }} is {{ committed_offset.value }}.{% endif %}"
+      - "{% if committed_offset.value is not none %}The committed offset of {{ worst_topic_partition }} is {{ committed_offset.value }}.{% endif %}"
     impact: *impact
     actions: *stuck_actions
     commands: *print_record
@@ -70,11 +70,11 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Consumer group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_place }} ({{ worst_lag_records }}), and its lag
+      Consumer group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_topic_partition }} ({{ worst_lag_records }}), and its lag
       does not recover.
     details: &rates
       - >
-        {% if speed_known %}Records arrive on {{ worst_place }} at {{ arriving_records_per_second }} and are consumed at
+        {% if speed_known %}Records arrive on {{ worst_topic_partition }} at {{ arriving_records_per_second }} and are consumed at
         {{ consumed_records_per_second }}.{% endif %}
     impact: *impact
     actions: &scale
@@ -88,7 +88,7 @@ verdicts:
     status: firing
     severity: warning
     message: >
-      Consumer group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_place }} ({{ worst_lag_records }}) and needs at
+      Consumer group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_topic_partition }} ({{ worst_lag_records }}) and needs at
       least {{ catches_up_in_seconds }} to recover.
     details:
       - "{% if catches_up_in_at_most_seconds %}Recovery takes at most {{ catches_up_in_at_most_seconds }}.{% endif %}"
@@ -98,36 +98,36 @@ verdicts:
   recovery_unknown:
     status: unknown
     message: >
-      Not evaluated: group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_place }}, and the rate does not show
+      Not evaluated: group {{ group_id }} is {{ lag_seconds }} behind on {{ worst_topic_partition }}, and the rate does not show
       whether it recovers within {{ recover_seconds }}.
     details:
       - "{% if catches_up_in_seconds %}Recovery takes at least {{ catches_up_in_seconds }}.{% endif %}"
   lag_uncertain:
     status: unknown
     message: >
-      Not evaluated: the lag of {{ worst_place }} is an estimate of at least {{ lag_at_least_seconds }}, as record
+      Not evaluated: the lag of {{ worst_topic_partition }} is an estimate of at least {{ lag_at_least_seconds }}, as record
       timestamps are missing.
   offset_out_of_range:
     status: unknown
     message: >
       Not evaluated: {{ beyond_partitions | counted("committed offset") }} {{ beyond_partitions | plural("is", "are") }}
-      above the log-end offset, such as {{ beyond_place }}.
+      above the log-end offset, such as {{ beyond_topic_partition }}.
     details:
       - "The topic was recreated, or offsets were set manually."
     actions:
       - "Stop the group, and reset {{ 'the checkpoint of the job (Samza CheckpointTool)' if is_samza else 'its offsets' }}."
     commands:
       - "{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run{% endif %}"
-  keeps_up: {status: ok, message: "Consumer group {{ group_id }} keeps up, at most {{ lag_seconds }} behind ({{ worst_place }})."}
+  keeps_up: {status: ok, message: "Consumer group {{ group_id }} keeps up, at most {{ lag_seconds }} behind ({{ worst_topic_partition }})."}
   stale_offsets:
     status: ok
-    message: "Consumer group {{ group_id }} keeps up; it has stale offsets on {{ left_partitions | counted('partition') }}."
+    message: "Consumer group {{ group_id }} keeps up; it has stale offsets on {{ stale_partitions | counted('partition') }}."
     details:
-      - "No member is assigned {{ left_topics }} now."
+      - "No member is assigned {{ stale_topics }} now."
     actions:
       - "Delete the stale offsets, or fix the subscription if the group should still read the topic."
     commands:
-      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --delete-offsets {% for topic in left_topics.value %}--topic {{ topic }} {% endfor %}"
+      - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --delete-offsets {% for topic in stale_topics.value %}--topic {{ topic }} {% endfor %}"
   no_lag: {status: ok, message: "Consumer group {{ group_id }} has no lag on {{ partitions | counted('partition') }}."}
   no_commits: {status: ok, message: "Consumer group {{ group_id }} has no committed offsets."}
   lag_unknown:
@@ -186,7 +186,7 @@ with alone as materialized (
   from public.commits_without_members(:hour)
 ),
 
-place as (
+partition_lag as (
   select
     p.*,
     g.members,
@@ -207,7 +207,7 @@ place as (
     (p.cluster, p.topic) in (
       select t.cluster, t.topic from inventory.topic_hourly as t where t.hour = :hour
     )
-    -- Which topics there were in an hour that was over isn't known; one whose log had an end was there.
+    -- A backfilled hour has no list of topics; a topic with a log-end offset existed.
     or (
       p.log_end_offset is not null and p.cluster not in (
         select t.cluster from inventory.topic_hourly as t where t.hour = :hour
@@ -222,7 +222,7 @@ rhythm as (
     g.cluster,
     g.group_id,
     r.*
-  from (select distinct cluster, group_id from place where lag_seconds >= :still_seconds) as g
+  from (select distinct cluster, group_id from partition_lag where lag_seconds >= :still_seconds) as g
   cross join lateral public.commit_gaps(g.cluster, g.group_id, :hour, 0.95) as r
 ),
 
@@ -232,7 +232,7 @@ paced as (
     coalesce(r.gap_seconds, 0) as gap_seconds,
     -- A group without members will not commit again, so one gap is enough. A job that commits without members may run.
     greatest(:still_seconds, case when p.members = 0 and not p.commits_alone then 1 else :still_gaps end * r.gap_seconds) as still_limit
-  from place as p
+  from partition_lag as p
   left join rhythm as r
     on p.cluster = r.cluster and p.group_id = r.group_id and p.topic = r.topic and p.partition = r.partition
     and p.lag_seconds >= :still_seconds
@@ -264,7 +264,7 @@ observed as (
 stated as (
   select
     *,
-    coalesce(is_still and not is_assigned and members > 0, false) as is_left,
+    coalesce(is_still and not is_assigned and members > 0, false) as is_stale,
     is_still and coalesce(is_assigned or members = 0, true) as is_stuck
   from observed
 ),
@@ -272,20 +272,20 @@ stated as (
 classified as (
   select
     *,
-    not is_left and (is_stuck or (is_late and not may_recover)) as is_bad,
-    not is_left and is_late and may_recover and not recovers as is_open,
-    not is_left and not recovers and (
+    not is_stale and (is_stuck or (is_late and not may_recover)) as is_bad,
+    not is_stale and is_late and may_recover and not recovers as is_open,
+    not is_stale and not recovers and (
       (is_perhaps_still and not is_still) or (is_perhaps_late and not is_late and not may_recover)
-    ) as is_guess
+    ) as is_uncertain
   from stated
 ),
 
 worst as (
   select distinct on (cluster, group_id) *
   from classified
-  where lag_records is not null and not is_left
+  where lag_records is not null and not is_stale
   order by
-    cluster asc, group_id asc, is_bad desc nulls last, is_open desc nulls last, is_guess desc nulls last, lag_seconds desc nulls last, lag_records desc,
+    cluster asc, group_id asc, is_bad desc nulls last, is_open desc nulls last, is_uncertain desc nulls last, lag_seconds desc nulls last, lag_records desc,
     topic asc, partition asc
 ),
 
@@ -293,24 +293,24 @@ summary as (
   select
     cluster,
     group_id,
-    count(*) as places,
-    count(*) filter (where is_unknown) as unknown_places,
-    count(*) filter (where is_bad) as bad_places,
+    count(*) as partitions,
+    count(*) filter (where is_unknown) as unknown_partitions,
+    count(*) filter (where is_bad) as late_partitions,
     (
       array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by lag_seconds desc, topic asc, partition asc)
         filter (where is_bad)
     )[:500] as affected,
-    count(*) filter (where is_stuck) as still_places,
-    count(*) filter (where records_consumed > 0 and is_stuck is not true) as moving_places,
-    count(*) filter (where is_open) as open_places,
-    count(*) filter (where is_guess) as guessed_places,
-    count(*) filter (where is_beyond) as beyond_places,
+    count(*) filter (where is_stuck) as stuck_partitions,
+    count(*) filter (where records_consumed > 0 and is_stuck is not true) as moving_partitions,
+    count(*) filter (where is_open) as open_partitions,
+    count(*) filter (where is_uncertain) as uncertain_partitions,
+    count(*) filter (where is_beyond) as beyond_partitions,
     min(topic) filter (where is_beyond) as beyond_topic,
-    min(topic || '-' || partition) filter (where is_beyond) as beyond_place,
-    count(*) filter (where is_left) as left_places,
-    to_jsonb(array_agg(distinct topic) filter (where is_left)) as left_topics,
+    min(topic || '-' || partition) filter (where is_beyond) as beyond_topic_partition,
+    count(*) filter (where is_stale) as stale_partitions,
+    to_jsonb(array_agg(distinct topic) filter (where is_stale)) as stale_topics,
     bool_and(is_silent) filter (where is_stuck) as is_silent,
-    sum(lag_records) filter (where not is_left) as lag_records
+    sum(lag_records) filter (where not is_stale) as lag_records
   from classified
   group by cluster, group_id
 )
@@ -318,18 +318,18 @@ summary as (
 select
   case
     when g.members = 0 and s.is_silent then 'no_members'
-    when s.still_places > 0 and s.moving_places > 0 then 'partition_stuck'
-    when s.still_places > 0 then 'stuck'
-    when s.bad_places > 0 and w.recover_seconds is null then 'falling_behind'
-    when s.bad_places > 0 then 'slow_recovery'
-    when s.open_places > 0 then 'recovery_unknown'
-    when s.guessed_places > 0 then 'lag_uncertain'
-    when s.beyond_places > 0 then 'offset_out_of_range'
-    when s.unknown_places > 0 then 'lag_unknown'
-    when s.places is null and i.protocol = 'share' then 'share_group'
-    when s.places is null and (g.state is null or g.partitions is null) then 'commits_unknown'
-    when s.places is null then 'no_commits'
-    when s.left_places > 0 then 'stale_offsets'
+    when s.stuck_partitions > 0 and s.moving_partitions > 0 then 'partition_stuck'
+    when s.stuck_partitions > 0 then 'stuck'
+    when s.late_partitions > 0 and w.recover_seconds is null then 'falling_behind'
+    when s.late_partitions > 0 then 'slow_recovery'
+    when s.open_partitions > 0 then 'recovery_unknown'
+    when s.uncertain_partitions > 0 then 'lag_uncertain'
+    when s.beyond_partitions > 0 then 'offset_out_of_range'
+    when s.unknown_partitions > 0 then 'lag_unknown'
+    when s.partitions is null and i.protocol = 'share' then 'share_group'
+    when s.partitions is null and (g.state is null or g.partitions is null) then 'commits_unknown'
+    when s.partitions is null then 'no_commits'
+    when s.stale_partitions > 0 then 'stale_offsets'
     when s.lag_records = 0 then 'no_lag'
     else 'keeps_up'
   end as reason,
@@ -339,16 +339,16 @@ select
   w.lag_low as lag_at_least_seconds,
   w.lag_records as worst_lag_records,
   s.lag_records as total_lag_records,
-  coalesce(s.bad_places, 0) as late_partitions,
-  coalesce(s.still_places, 0) as still_partitions,
-  coalesce(s.moving_places, 0) as moving_partitions,
-  coalesce(s.unknown_places, 0) as unknown_partitions,
-  coalesce(s.left_places, 0) as left_partitions,
-  s.left_topics,
-  coalesce(s.beyond_places, 0) as beyond_partitions,
+  coalesce(s.late_partitions, 0) as late_partitions,
+  coalesce(s.stuck_partitions, 0) as stuck_partitions,
+  coalesce(s.moving_partitions, 0) as moving_partitions,
+  coalesce(s.unknown_partitions, 0) as unknown_partitions,
+  coalesce(s.stale_partitions, 0) as stale_partitions,
+  s.stale_topics,
+  coalesce(s.beyond_partitions, 0) as beyond_partitions,
   s.beyond_topic,
-  s.beyond_place,
-  coalesce(s.places, 0) as partitions,
+  s.beyond_topic_partition,
+  coalesce(s.partitions, 0) as partitions,
   g.members,
   a.cluster is not null as commits_alone,
   i.protocol = 'samza' as is_samza,
@@ -356,7 +356,7 @@ select
   g.rebalances,
   w.topic as worst_topic,
   w.partition as worst_partition,
-  w.topic || '-' || w.partition as worst_place,
+  w.topic || '-' || w.partition as worst_topic_partition,
   w.status as worst_partition_status,
   w.committed_offset,
   w.committed_at,

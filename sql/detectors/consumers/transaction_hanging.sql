@@ -17,7 +17,7 @@ verdicts:
     status: firing
     severity: warning
     message: &message >
-      The last stable offset of {{ worst_place }} has been stuck at {{ last_stable_offset.value }} for at least
+      The last stable offset of {{ worst_topic_partition }} has been stuck at {{ last_stable_offset.value }} for at least
       {{ stuck_seconds }} while the log-end offset advanced.
     details:
       - "A hanging transaction blocks {{ blocked_groups }}."
@@ -198,7 +198,7 @@ select
   end as reason,
   s.cluster,
   s.topic,
-  s.topic || '-' || w.partition as worst_place,
+  s.topic || '-' || w.partition as worst_topic_partition,
   w.partition as worst_partition,
   w.last_stable_offset,
   s.stuck_seconds,

@@ -487,7 +487,11 @@ def test_a_hanging_transaction(servers: str, run_hour: Callable[[datetime], Conf
     hangs = said()
     figures = hangs["metrics"]
     assert (hangs["reason"], figures["blocked_groups"]) == ("blocks_readers", "held-up")
-    assert (figures["worst_place"], figures["last_stable_offset"], figures["waiting_records"]) == (f"{name}-0", 2, 4)
+    assert (figures["worst_topic_partition"], figures["last_stable_offset"], figures["waiting_records"]) == (
+        f"{name}-0",
+        2,
+        4,
+    )
     printed = [_run_tool(command) for command in hangs["commands"]]
     assert str(figures["last_stable_offset"]) in printed[1], printed
     produce(servers, name, [datetime.now(UTC)])

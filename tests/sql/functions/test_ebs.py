@@ -406,7 +406,7 @@ class TestBurstBalanceCycle:
 
 
 class TestHeldBack:
-    """metrics.held_back_since"""
+    """metrics.throttled_since"""
 
     @pytest.mark.parametrize(
         ("minutes", "since"),
@@ -433,7 +433,7 @@ class TestHeldBack:
         put(connection, "metrics.volume_hourly", *(row(*at) for at in minutes.items()), row(-1, 30))
         for other in ({"account": "2"}, {"region": "s"}, {"volume_id": "vol-2"}):
             put(connection, "metrics.volume_hourly", row(0, 59, **other))
-        call = "metrics.held_back_since(:hour, '1', 'r', 'vol-1') as since"
+        call = "metrics.throttled_since(:hour, '1', 'r', 'vol-1') as since"
         assert ask(connection, call) == [{"since": HOUR - timedelta(hours=since[0], minutes=-since[1])}]
 
 

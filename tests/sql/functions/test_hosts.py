@@ -1,4 +1,4 @@
-"""exhausted_stretches, instances_gone, hosted_processes, host_failover, host_store_growth: EC2 instances and hosts."""
+"""exhausted_periods, instances_gone, hosted_processes, host_failover, host_store_growth: EC2 instances and hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _minutes(values: dict[int, float | None], column: str, instance: str = "i-1"
 
 
 @pytest.mark.parametrize(
-    ("cpu", "stretches"),
+    ("cpu", "periods"),
     [
         ({0: 90, 1: 95, 2: 80, 3: 99}, [(0, 2), (3, 8)]),
         ({0: 89.9}, []),
@@ -33,24 +33,24 @@ def _minutes(values: dict[int, float | None], column: str, instance: str = "i-1"
     ],
 )
 def test_stretches_at_a_limit(
-    module_warehouse: sa.Engine, cpu: dict[int, float | None], stretches: list[tuple[int, int]]
+    module_warehouse: sa.Engine, cpu: dict[int, float | None], periods: list[tuple[int, int]]
 ) -> None:
     others = _minutes({0: 99, 5: 99}, "cpu_percent", "i-2") + [
         {**row, "account": "2"} for row in _minutes({20: 99}, "cpu_percent")
     ]
     found = rows_for(
         module_warehouse, {"metrics.instance_sample": _minutes(cpu, "cpu_percent") + others},
-        "select * from public.exhausted_stretches('1', 'r', 'i-1', :hour, :end, 90, 85) order by since",
+        "select * from public.exhausted_periods('1', 'r', 'i-1', :hour, :end, 90, 85) order by since",
         end=HOUR + timedelta(hours=1),
     )  # fmt: skip
     minute = timedelta(minutes=1)
-    assert found == [("cpu", HOUR + since * minute, HOUR + upto * minute) for since, upto in stretches]
+    assert found == [("cpu", HOUR + since * minute, HOUR + upto * minute) for since, upto in periods]
 
 
 def test_memory_has_a_limit_of_its_own(module_warehouse: sa.Engine) -> None:
     found = rows_for(
         module_warehouse, {"metrics.instance_sample": _minutes({0: 85, 1: 84}, "memory_used_percent")},
-        "select resource_name, since from public.exhausted_stretches('1', 'r', 'i-1', :hour, :end, 90, 85)",
+        "select resource_name, since from public.exhausted_periods('1', 'r', 'i-1', :hour, :end, 90, 85)",
         end=HOUR + timedelta(hours=1),
     )  # fmt: skip
     assert found == [("memory", HOUR)]

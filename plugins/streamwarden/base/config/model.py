@@ -166,7 +166,7 @@ class Config(Section):
         watched = {account.account for account in self.aws}
         for number, entry in enumerate(self.msk):
             if not entry.regions and entry.account not in watched:
-                raise ValueError(f"msk.{number} needs `regions`, because account {entry.account} isn't under `aws`")
+                raise ValueError(f"msk.{number} needs `regions`, because account {entry.account} is not under `aws`")
         return self
 
     def account_named(self, number: str) -> AwsAccount | None:

@@ -1,7 +1,7 @@
 -- Periods in which a volume's configuration did not change, from its hours since one.
-create or replace function inventory.volume_stretches_since(
+create or replace function inventory.volume_configurations_since(
   of_account text, of_region text, of_volume_id text, since_hour timestamptz
-) returns setof inventory.volume_stretch language sql stable rows 2 as $$
+) returns setof inventory.volume_configuration language sql stable rows 2 as $$
   select
     account, region, volume_id, min(hour), max(hour), count(*),
     volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id
@@ -11,17 +11,17 @@ create or replace function inventory.volume_stretches_since(
       row_number() over (order by hour)
       - row_number() over (
         partition by volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id order by hour
-      ) as stretch
+      ) as period
     from inventory.volume_hourly
     where account = of_account and region = of_region and volume_id = of_volume_id and hour >= since_hour
   ) as seen
   group by
-    account, region, volume_id, volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id, stretch
+    account, region, volume_id, volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id, period
 $$;
 
--- Keeps inventory.volume_stretch in line with the hours that were just loaded. Most are the newest: they extend the last
+-- Keeps inventory.volume_configuration in line with the hours that were just loaded. Most are the newest: they extend the last
 -- period of a volume, or begin another. Hours in any other order cause the volume's periods to be recomputed from there on.
-create or replace function inventory.update_volume_stretches() returns trigger language plpgsql as $$
+create or replace function inventory.update_volume_configurations() returns trigger language plpgsql as $$
 declare
   only_hour timestamptz := (select min(hour) from loaded having min(hour) = max(hour));
 begin
@@ -32,21 +32,21 @@ begin
       (l.volume_type, l.size_gib, l.provisioned_iops, l.provisioned_throughput_mib_s, l.instance_id) as is_same
     from loaded as l
     left join lateral (
-      select * from inventory.volume_stretch as v
+      select * from inventory.volume_configuration as v
       where v.account = l.account and v.region = l.region and v.volume_id = l.volume_id
       order by v.valid_from desc limit 1
     ) as s on true
   ),
 
-  goes_on as (
-    update inventory.volume_stretch as s set last_hour = n.hour, hours_seen = s.hours_seen + 1
+  continued as (
+    update inventory.volume_configuration as s set last_hour = n.hour, hours_seen = s.hours_seen + 1
     from newest as n
     where n.hour = only_hour and n.is_same and n.last_hour < n.hour
     and s.account = n.account and s.region = n.region and s.volume_id = n.volume_id and s.valid_from = n.valid_from
   ),
 
   begins as (
-    insert into inventory.volume_stretch
+    insert into inventory.volume_configuration
     select account, region, volume_id, hour, hour, 1,
       volume_type, size_gib, provisioned_iops, provisioned_throughput_mib_s, instance_id
     from newest
@@ -57,11 +57,11 @@ begin
     select n.account, n.region, n.volume_id, min(coalesce(before.valid_from, n.hour)) as since_hour
     from newest as n
     left join lateral (
-      select max(v.valid_from) as valid_from from inventory.volume_stretch as v
+      select max(v.valid_from) as valid_from from inventory.volume_configuration as v
       where v.account = n.account and v.region = n.region and v.volume_id = n.volume_id and v.valid_from < n.hour
     ) as before on true
     left join lateral (
-      select * from inventory.volume_stretch as v
+      select * from inventory.volume_configuration as v
       where v.account = n.account and v.region = n.region and v.volume_id = n.volume_id and v.valid_from <= n.hour
       order by v.valid_from desc limit 1
     ) as of_then on true
@@ -79,11 +79,11 @@ begin
 
   recomputed as (
     select s.* from out_of_order as o
-    cross join lateral inventory.volume_stretches_since(o.account, o.region, o.volume_id, o.since_hour) as s
+    cross join lateral inventory.volume_configurations_since(o.account, o.region, o.volume_id, o.since_hour) as s
   ),
 
   gone as (
-    delete from inventory.volume_stretch as s using out_of_order as o
+    delete from inventory.volume_configuration as s using out_of_order as o
     where s.account = o.account and s.region = o.region and s.volume_id = o.volume_id
     and s.valid_from >= o.since_hour
     and not exists (
@@ -92,7 +92,7 @@ begin
     )
   )
 
-  insert into inventory.volume_stretch
+  insert into inventory.volume_configuration
   select * from recomputed
   on conflict (account, region, volume_id, valid_from) do update set
     last_hour = excluded.last_hour, hours_seen = excluded.hours_seen, volume_type = excluded.volume_type,
@@ -101,11 +101,11 @@ begin
   return null;
 end
 $$;
-create or replace trigger update_volume_stretches
+create or replace trigger update_volume_configurations
 after insert on inventory.volume_hourly
 referencing new table as loaded
-for each statement execute function inventory.update_volume_stretches();
+for each statement execute function inventory.update_volume_configurations();
 create or replace trigger note_changed_volumes
 after update on inventory.volume_hourly
 referencing new table as loaded
-for each statement execute function inventory.update_volume_stretches();
+for each statement execute function inventory.update_volume_configurations();
