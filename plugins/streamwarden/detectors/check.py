@@ -1,6 +1,6 @@
 """Checks a detector's header against its SQL and against the rules for texts, without a database.
 
-Used by the loader, so that a file that does not fit is refused with its key, and by `streamwarden detectors check`.
+Used by the loader, so that a file that does not fit is refused with its key.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from streamwarden.rendering.templates import names_in
 MAX_WORDS = 25
 """Limit of words in a sentence that people read; a value counts as one word."""
 MAX_TITLE = 60
+MAX_OPERATORS = 2
+"""Limit of `and` and `or` in a condition: a longer one is a rule, and belongs to the SQL."""
 HEADINGS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
 
 
@@ -59,6 +61,12 @@ def text_problems(detector: Detector) -> Iterator[str]:
         for template in verdict.templates:
             if (count := len(re.findall(r"\{%-?\s*(?:if|elif|for)\b| if (?=[^}%]*\}\})", template))) > 1:
                 yield f"{key}: {count} conditions in one template, at most 1: {' '.join(template.split())[:60]!r}."
+            for condition in re.findall(r"\{%-?\s*(?:if|elif)\b(.*?)%\}", template, re.DOTALL):
+                if (count := len(re.findall(r"\b(?:and|or)\b", condition))) > MAX_OPERATORS:
+                    yield (
+                        f"{key}: {count} times `and` or `or` in a condition, at most {MAX_OPERATORS}: select a column"
+                        f" for it: {' '.join(condition.split())[:60]!r}."
+                    )
 
 
 def sentences(template: str) -> list[str]:

@@ -16,6 +16,7 @@ params:
   change_ratio: {default: 0.1, unit: ratio, why: "of the mean: steady load has almost no deviation, so any difference would be a change"}
   limit_ratio: {default: 0.8, unit: ratio, why: "of CPU, network, or disk: the failure of a peer adds load"}
   floor_bytes_per_second: {default: 1048576, unit: bytes/s, why: "of the whole cluster: less traffic is no burden for any broker"}
+  hot_ratio: {default: 0.5, unit: ratio, why: "of the bytes into the broker: without this topic its load would be less than half"}
   least_history: {default: 168, unit: h, why: "a week contains every hour that is regularly imbalanced"}
 key_metrics: [spread_ratio, baseline_spread_ratio, fullest_broker, fullest_share_ratio, even_share_ratio]
 verdicts:
@@ -29,7 +30,7 @@ verdicts:
     impact: "The most loaded broker slows its clients first and has no reserve when a peer fails."
     actions: &actions
       - "{% if idle_brokers %}Move partitions to the {{ idle_brokers | counted('broker') }} without leaders.{% endif %}"
-      - "{% if not idle_brokers and load_kind != 'log bytes' and hot_topic_partitions and hot_topic_partitions < brokers and hot_topic_share_ratio > 0.5 %}Add partitions to topic {{ hot_topic }}: {{ hot_topic_partitions | counted('partition') }} cannot spread over {{ brokers | counted('broker') }}.{% endif %}"
+      - "{% if has_narrow_topic and not idle_brokers %}Add partitions to topic {{ hot_topic }}: {{ hot_topic_partitions | counted('partition') }} cannot spread over {{ brokers | counted('broker') }}.{% endif %}"
       - "{% if not idle_brokers and leaders_spread_ratio >= uneven_ratio %}Elect the preferred leaders.{% endif %}"
       - "Move partitions away from broker {{ fullest_broker }}, one at a time and with a throttle."
     commands: &commands
@@ -270,6 +271,7 @@ select
   h.topic as hot_topic,
   h.partitions as hot_topic_partitions,
   h.share as hot_topic_share_ratio,
+  w.load_kind <> 'log bytes' and h.partitions < c.brokers and h.share > :hot_ratio as has_narrow_topic,
   c.brokers,
   c.unresponsive_brokers,
   c.bytes_in_per_second,

@@ -17,6 +17,8 @@ params:
   heap_headroom_ratio: {default: 1.5, unit: ratio, why: "of the recommended heap over the live objects after a collection"}
   heap_floor_bytes: {default: 268435456, unit: bytes, why: "no heap below 256 MiB is recommended"}
   heap_step_bytes: {default: 67108864, unit: bytes, why: "steps of 64 MiB keep the recommendation stable between hours"}
+  live_hours: {default: 24, unit: h, why: "no heap is recommended before a day of live objects is known"}
+  cache_floor_bytes: {default: 134217728, unit: bytes, why: "no block cache below 128 MiB is recommended for all stores of a process"}
   live_days: {default: 7, unit: days, why: "live objects follow the day and the week; the maximum of that time counts"}
   failure_percent:
     default: 92
@@ -47,19 +49,19 @@ verdicts:
       The kernel OOM-kills a process, or its page cache shrinks; its tasks restore on other hosts, where memory is short as well.
     actions: &make_room
       - >-
-        {% if not (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) %}Measure the live heap for at least 24 h, then reduce -Xmx: readings exist for only
+        {% if remedy == 'measure_heap' %}Measure the live heap for at least {{ live_hours }}, then reduce -Xmx: readings exist for only
         {{ heap_live_known_hours }}.{% endif %}
-      - "{% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and memory_needed_bytes <= memory_bytes %}Set the heap to {{ heap_to_set_bytes }}: then all parts fit.{% endif %}"
+      - "{% if remedy == 'set_heap' %}Set the heap to {{ heap_to_set_bytes }}: then all parts fit.{% endif %}"
       - >-
-        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes and off_heap_room_bytes >= 134217728 and heap_to_set_bytes < heap_max_bytes %}Set the heap to
+        {% if remedy == 'share_cache' and heap_to_set_bytes < heap_max_bytes %}Set the heap to
         {{ heap_to_set_bytes }}.{% endif %}
       - >-
-        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes and off_heap_room_bytes >= 134217728 %}Give all stores one block cache of {{ off_heap_room_bytes }}, and charge a write
+        {% if remedy == 'share_cache' %}Give all stores one block cache of {{ off_heap_room_bytes }}, and charge a write
         buffer manager of half of it to the cache (RocksDBConfigSetter).{% endif %}
       - >-
-        {% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes and not off_heap_room_bytes >= 134217728 and off_heap_bytes %}Spread the partitions over more instances: a heap of
+        {% if remedy == 'add_memory' and off_heap_bytes %}Spread the partitions over more instances: a heap of
         {{ heap_to_set_bytes }} leaves too little memory for RocksDB.{% endif %}
-      - "{% if (heap_live_known_hours >= 24 or not heap_to_set_bytes < heap_max_bytes) and not memory_needed_bytes <= memory_bytes %}Otherwise provide {{ memory_needed_bytes }} of memory.{% endif %}"
+      - "{% if remedy == 'share_cache' or remedy == 'add_memory' %}Otherwise provide {{ memory_needed_bytes }} of memory.{% endif %}"
     commands: &smaller_heap
       - "{% if pod %}kubectl -n {{ namespace }} exec {{ pod }} -c {{ container }} -- jcmd 1 VM.flags{% endif %}"
       - "{% if jmx_port and not pod %}jcmd \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" VM.flags{% endif %}"
@@ -119,16 +121,16 @@ verdicts:
     impact: *oom
     actions:
       - >-
-        {% if are_stores_unreported %}Give all stores one block cache with a write buffer manager charged to it
+        {% if host_remedy == 'report_stores' %}Give all stores one block cache with a write buffer manager charged to it
         (RocksDBConfigSetter). Record RocksDB metrics (Kafka Streams 2.7 or later).{% endif %}
       - >-
-        {% if not are_stores_unreported and host_taken_bytes and host_taken_bytes >= host_used_bytes %}Reduce the memory of
+        {% if host_remedy == 'shrink_jvms' %}Reduce the memory of
         these JVMs, or use a larger host.{% endif %}
       - >-
-        {% if not are_stores_unreported and not (host_taken_bytes and host_taken_bytes >= host_used_bytes) %}Find the
+        {% if host_remedy == 'find_process' %}Find the
         process with the largest resident memory. If it is this JVM, restart it: it leaks native memory.{% endif %}
       - >-
-        {% if not are_stores_unreported and not (host_taken_bytes and host_taken_bytes >= host_used_bytes) %}Limit malloc
+        {% if host_remedy == 'find_process' %}Limit malloc
         arenas (MALLOC_ARENA_MAX=2) before you search for JNI leaks.{% endif %}
     commands:
       - "{% if instance_id %}aws ssm start-session --target {{ instance_id }}{% endif %}"
@@ -158,17 +160,16 @@ verdicts:
       {{ pressure_percent }} of {{ heap_max_bytes }}).
     details: &heap_details
       - >-
-        {% if heap_wanted_bytes > heap_max_bytes and heap_live_known_hours >= 24 %}Its live objects need a heap of
+        {% if heap_remedy %}Its live objects need a heap of
         {{ heap_wanted_bytes }}.{% endif %}
     impact: "GC pauses grow until the process fails with OutOfMemoryError, or consumers are removed from their group."
     actions: &larger_heap
       - "Find what holds the heap: compare two class histograms."
       - >-
-        {% if heap_live_known_hours >= 24 and heap_max_bytes < heap_wanted_bytes <= heap_room_bytes %}If these objects are
+        {% if heap_remedy == 'raise_heap' %}If these objects are
         needed, raise the heap to {{ heap_wanted_bytes }}: memory suffices.{% endif %}
       - >-
-        {% if heap_live_known_hours >= 24 and heap_wanted_bytes > heap_max_bytes and not heap_wanted_bytes <= heap_room_bytes
-        %}If these objects are needed, add memory first: a heap of {{ heap_wanted_bytes }} does not fit.{% endif %}
+        {% if heap_remedy == 'add_memory' %}If these objects are needed, add memory first: a heap of {{ heap_wanted_bytes }} does not fit.{% endif %}
     commands: &heap_commands
       - "{% if jmx_port %}jcmd \"$(lsof -t -i tcp:{{ jmx_port }} -s tcp:listen)\" GC.class_histogram | head -n 40{% endif %}"
   gc_overhead:
@@ -483,7 +484,7 @@ select distinct on (cluster, known_as)
   limit_bytes,
   taken_bytes,
   host_taken_bytes,
-  system_memory_used_percent * host_memory_bytes / 100 as host_used_bytes,
+  host_used_bytes,
   host_memory_bytes,
   fills_at,
   is_settled as stores_settled,
@@ -498,10 +499,24 @@ select distinct on (cluster, known_as)
   paused_percent,
   heap_to_set_bytes,
   heap_wanted_bytes,
-  memory_bytes * :heavy_percent / 100 - co_located_bytes - coalesce(off_heap_bytes, 0) - rest_bytes as heap_room_bytes,
-  memory_bytes * :heavy_percent / 100 - co_located_bytes - heap_to_set_bytes - rest_bytes as off_heap_room_bytes,
-  (heap_to_set_bytes + coalesce(off_heap_bytes, 0) + rest_bytes + co_located_bytes) * 100 / :heavy_percent
-    as memory_needed_bytes,
+  heap_room_bytes,
+  off_heap_room_bytes,
+  memory_needed_bytes,
+  case
+    when heap_to_set_bytes < heap_max_bytes and coalesce(heap_live_known_hours, 0) < :live_hours then 'measure_heap'
+    when memory_needed_bytes <= memory_bytes then 'set_heap'
+    when off_heap_room_bytes >= :cache_floor_bytes then 'share_cache'
+    else 'add_memory'
+  end as remedy,
+  case
+    when heap_live_known_hours >= :live_hours and heap_wanted_bytes > heap_max_bytes
+      then case when heap_wanted_bytes <= heap_room_bytes then 'raise_heap' else 'add_memory' end
+  end as heap_remedy,
+  case
+    when coalesce(unreported_stores > 0, true) then 'report_stores'
+    when host_taken_bytes >= host_used_bytes then 'shrink_jvms'
+    else 'find_process'
+  end as host_remedy,
   instances,
   case when is_over_budget_after_failure and stores_that_fit >= 1
     then greatest(ceil(stores / stores_that_fit) + 1, instances + 1) end as instances_needed,
@@ -515,4 +530,12 @@ select distinct on (cluster, known_as)
   oom_kills,
   oom_killed_at
 from verdict
+cross join lateral (
+  select
+    system_memory_used_percent * host_memory_bytes / 100 as host_used_bytes,
+    memory_bytes * :heavy_percent / 100 - co_located_bytes - coalesce(off_heap_bytes, 0) - rest_bytes as heap_room_bytes,
+    memory_bytes * :heavy_percent / 100 - co_located_bytes - heap_to_set_bytes - rest_bytes as off_heap_room_bytes,
+    (heap_to_set_bytes + coalesce(off_heap_bytes, 0) + rest_bytes + co_located_bytes) * 100 / :heavy_percent
+      as memory_needed_bytes
+) as room
 order by cluster asc, known_as asc, rank asc nulls last, reason = 'fits' asc, filled_percent desc nulls last, endpoint asc

@@ -65,24 +65,20 @@ verdicts:
       - &history >-
         {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes %}The volume was throttled for {{ minutes_throttled_in_14_days }} in the last 14 days.{% endif %}
       - &replay >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the recommended change, it would
-        have been throttled for {{ minutes_throttled_in_14_days_if_changed }}.{% endif %}
+        {% if replay == 'throttled' %}With the recommended change, it would have been throttled for {{ minutes_throttled_in_14_days_if_changed }}.{% endif %}
       - &replay_none >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and not minutes_throttled_in_14_days_if_changed and not minutes_unknown_in_14_days %}With the recommended change, it
-        would not have been throttled.{% endif %}
+        {% if replay == 'not_throttled' %}With the recommended change, it would not have been throttled.{% endif %}
       - &replay_at_least >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and minutes_throttled_in_14_days_if_changed
-        %}With the recommended change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
+        {% if replay == 'throttled_at_least' %}With the recommended change: throttled for at least {{ minutes_throttled_in_14_days_if_changed }}, unknown for
         {{ minutes_unknown_in_14_days }}.{% endif %}
       - &replay_unknown >-
-        {% if minutes_throttled_in_14_days and minutes_throttled_in_14_days >= throttled_minutes and not is_at_type_maximum and minutes_unknown_in_14_days and
-        not minutes_throttled_in_14_days_if_changed %}For {{ minutes_unknown_in_14_days }} of them the effect of the recommended
+        {% if replay == 'unknown' %}For {{ minutes_unknown_in_14_days }} of them the effect of the recommended
         change is unknown, because demand was capped.{% endif %}
       - &price >-
-        {% if not is_at_type_maximum and not cluster_arn and price_usd_per_month and advised_price_usd_per_month %}The recommended volume costs
+        {% if is_modifiable and are_prices_known %}The recommended volume costs
         {{ advised_price_usd_per_month }} instead of {{ price_usd_per_month }} (list prices of {{ prices_as_of }}).{% endif %}
       - &no_price >-
-        {% if not is_at_type_maximum and not cluster_arn and not (price_usd_per_month and advised_price_usd_per_month) %}No list price is known for
+        {% if is_modifiable and not are_prices_known %}No list price is known for
         {{ region }}.{% endif %}
     impact: &impact >-
       Reads, writes, and flushes on this volume queue: brokers or stream tasks that use it slow down, and replicas or
@@ -96,20 +92,20 @@ verdicts:
         {% if msk_throughput_mib_s %}Provision {{ msk_throughput_mib_s }} of storage throughput for the brokers of
         {{ msk_cluster }} (at most {{ most_mib_s }} with {{ broker_size }}).{% endif %}
       - >-
-        {% if cluster_arn and not most_mib_s and larger_broker_size %}Storage throughput can be provisioned from broker size
+        {% if larger_broker_size and not most_mib_s %}Storage throughput can be provisioned from broker size
         kafka.m5.4xlarge or kafka.m7g.2xlarge on; this cluster has {{ broker_size }}.{% endif %}
       - >-
         {% if cluster_arn %}If one broker alone is throttled, move partition leaders and replicas off broker
         {{ msk_broker_id }}; otherwise add brokers.{% endif %}
       - >-
-        {% if not is_at_type_maximum and not cluster_arn %}Change the volume from {{ volume_type }} ({{ size_gib }}) to
+        {% if is_modifiable %}Change the volume from {{ volume_type }} ({{ size_gib }}) to
         {{ advised_volume_type }} ({{ advised_size_gib }}) with
         {{ [advised_iops, advised_throughput_mib_s] | select | join(' and ') }}.{% endif %}
       - >-
         {% if not cluster_arn and (is_at_type_maximum or not is_sufficient) %}Spread the load over several volumes: one {{ volume_type }} volume
         cannot serve this demand.{% endif %}
       - >-
-        {% if is_demand_lower_bound and demand_at_least_iops and not is_at_type_maximum %}Measure again one day later: demand is at least
+        {% if is_demand_lower_bound and not is_at_type_maximum %}Measure again one day later: demand is at least
         {{ [demand_at_least_iops, demand_at_least_bytes_per_second] | select | join(' and ') }}, but the limit hides the rest.{% endif %}
     commands: &modify
       - "{% if claim %}kubectl -n {{ namespace }} describe pvc {{ claim }}{% endif %}"
@@ -126,11 +122,11 @@ verdicts:
         {% if cluster_arn %}aws kafka update-broker-count --region {{ region }} --cluster-arn {{ cluster_arn }}
         --current-version {{ current_version }} --target-number-of-broker-nodes {{ more_brokers }}{% endif %}
       - >-
-        {% if advised_throughput_mib_s and not is_at_type_maximum and not cluster_arn %}aws ec2 modify-volume --region {{ region }}
+        {% if is_modifiable and advised_throughput_mib_s %}aws ec2 modify-volume --region {{ region }}
         --volume-id {{ volume_id }} --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }}
         --iops {{ advised_iops }} --throughput {{ advised_throughput_mib_s }}{% endif %}
       - >-
-        {% if not advised_throughput_mib_s and not is_at_type_maximum and not cluster_arn %}aws ec2 modify-volume --region {{ region }}
+        {% if is_modifiable and not advised_throughput_mib_s %}aws ec2 modify-volume --region {{ region }}
         --volume-id {{ volume_id }} --volume-type {{ advised_volume_type }} --size {{ advised_size_gib }}
         --iops {{ advised_iops }}{% endif %}
   at_iops_limit:
@@ -174,7 +170,7 @@ verdicts:
         {% if larger_broker_size %}aws kafka update-broker-type --region {{ region }} --cluster-arn {{ cluster_arn }}
         --current-version {{ current_version }} --target-instance-type {{ larger_broker_size }}{% endif %}
       - >-
-        {% if not cluster_arn and instance_wanted_iops and instance_wanted_bytes_per_second %}aws ec2 describe-instance-types --region {{ region }}
+        {% if not cluster_arn and instance_wanted_iops %}aws ec2 describe-instance-types --region {{ region }}
         --query 'InstanceTypes[?EbsInfo.EbsOptimizedInfo.BaselineIops > `{{ instance_wanted_iops }}` &&
         EbsInfo.EbsOptimizedInfo.BaselineThroughputInMBps > `{{ instance_wanted_bytes_per_second.value / 1000000 }}`].InstanceType'
         --output text{% endif %}
@@ -572,12 +568,22 @@ select
   advice.demand_bytes_per_second as demand_at_least_bytes_per_second,
   advice.now_usd_per_month as price_usd_per_month,
   advice.usd_per_month as advised_price_usd_per_month,
+  advice.now_usd_per_month > 0 and advice.usd_per_month > 0 as are_prices_known,
   advice.prices_as_of,
   advice.options,
   advice.known_hours as hours_known_in_14_days,
   advice.throttled_minutes as minutes_throttled_in_14_days,
   advice.then_throttled_minutes as minutes_throttled_in_14_days_if_changed,
   advice.unknown_minutes as minutes_unknown_in_14_days,
+  case
+    when advice.is_at_its_end or (advice.throttled_minutes > 0 and advice.throttled_minutes >= j.throttled_minutes) is not true
+      then null
+    when advice.unknown_minutes > 0 and advice.then_throttled_minutes > 0 then 'throttled_at_least'
+    when advice.unknown_minutes > 0 then 'unknown'
+    when advice.then_throttled_minutes > 0 then 'throttled'
+    when advice.then_throttled_minutes = 0 then 'not_throttled'
+  end as replay,
+  j.cluster_arn is null and advice.is_at_its_end is not true as is_modifiable,
   j.msk_cluster,
   j.msk_broker_id::text as msk_broker_id,
   j.cluster_arn,

@@ -139,6 +139,11 @@ def test_header_loads(tmp_path: Path) -> None:
             "{% if iops_max %}A{% endif %}{% if baseline_iops %}B{% endif %}",
             "verdicts.wrong: 2 conditions in one template, at most 1: '{% if iops_max %}A",
         ),
+        (
+            MESSAGE,
+            "{{ name }} is at its limit{% if iops_max and name and not iops_max or name %} again{% endif %}.",
+            "verdicts.wrong: 3 times `and` or `or` in a condition, at most 2: select a column for it: 'iops_max and",
+        ),
         ('    impact: "Requests wait."\n', "", "verdicts.wrong: a firing verdict has an impact and actions."),
         ('    actions: ["Enlarge {{ name }}."]\n', "", "verdicts.wrong: a firing verdict has an impact and actions."),
         ("Not evaluated: IOPS", "IOPS", "verdicts.dark.message: an unknown verdict begins with `Not evaluated: `"),
