@@ -283,6 +283,7 @@ def test_an_hour_that_is_over_is_not_filled_with_the_clusters_of_now(
     assert any("MSK's inventory only knows the present" in message for message in gaps(warehouse).values())
 
 
+@pytest.mark.rare
 def test_gaps_of_one_cluster_leave_the_others_and_ec2_alone(world: World, run: Run, warehouse: sa.Engine) -> None:
     world.msk.add(MskCluster(ACCOUNT, REGION, "orders"))
     world.msk.add(MskCluster(ACCOUNT, REGION, "young", state="CREATING"))
