@@ -61,7 +61,8 @@ def _brackets(pattern: str) -> Iterator[str]:
             yield f"[{kind}{name} is no class of characters; there are: {', '.join(sorted(_CLASSES))}"
     if re.search(r"\[:[<>]:", _OWN.sub(lambda match: match[1] or "", pattern)):
         yield "[[:<:]] and [[:>:]] stand alone, not within [ ]"
-    if re.search(r"\[\^?(?:[^\]\\]|\\.)*?[^\]\\-]-[^\]\\]-[^\]]", pattern):
+    bodies = re.findall(r"\[\^?\]?-?((?:\\.|\[:\w+:\]|[^\]\\])*?)-?\]", pattern)
+    if any(re.search(r"(?:\\.|.)-(?:\\.|.)-.", body) for body in bodies):
         yield "the end of a range does not begin another; write a dash as \\-"
     if re.search(r"\{(?=\d)(?!\d+(,\d*)?\})", re.sub(r"\\.", "", pattern)):
         yield "a { before a digit begins a quantifier; write \\{"
