@@ -10,6 +10,7 @@ bytes would be read as a different number.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ _READ_AS = {
 }
 """Types that a writer's primitive type is promoted to."""
 _NAMED = ("record", "error", "enum", "fixed")
+_WORDS = {*_NAMED, "null", "boolean", "int", "long", "float", "double", "string", "bytes", "array", "map"}
 Pairs = frozenset[tuple[str, str]]
 """Pairs of reader and writer records in comparison: a recursive one clashes only where it does so otherwise."""
 
@@ -129,7 +131,7 @@ def _parsed(definition: str, imports: Mapping[str, str], named: dict[str, Any]) 
 
     A registry's reference name is only a label: the referenced schema defines which types it contains.
     """
-    schema = _loaded(definition)
+    schema = _readable(_loaded(definition))
     while True:
         known = dict(named)
         try:
@@ -139,12 +141,16 @@ def _parsed(definition: str, imports: Mapping[str, str], named: dict[str, Any]) 
             name = unknown.name
             if not isinstance(name, str):
                 raise
-            label = next((label for label, text in imports.items() if name in _defined(_loaded(text))), None)
-            if label is None:
+            by_name = {defined: label for label, text in imports.items() for defined in _defined(_loaded(text))}
+            # As in Java, a name that the namespace does not have is one without a namespace.
+            defined = next((each for each in (name, name.rpartition(".")[2]) if each in by_name), None)
+            if defined is None:
                 raise NotComparable(f"refers to the unknown type {name}") from None
+            label = by_name[defined]
             _parsed(imports[label], {other: text for other, text in imports.items() if other != label}, named)
-            if name not in named:
+            if defined not in named:
                 raise NotComparable(f"refers to the unknown type {name}") from None
+            named[name] = named[defined]
         else:
             named.update(known)
             return parsed
@@ -155,6 +161,30 @@ def _loaded(definition: str) -> Any:
         return json.loads(definition)
     except ValueError:
         return definition.strip()  # a primitive type may be written without quotes
+
+
+def _readable(schema: Any) -> Any:
+    """The schema without what Java ignores and fastavro refuses: names within `{"type": …}`, and invalid decimals."""
+    if isinstance(schema, list):
+        return [_readable(branch) for branch in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    if "name" not in schema and (not isinstance(schema.get("type"), str) or schema["type"] not in _WORDS):
+        return _readable(schema.get("type"))
+    read = {key: _readable(value) if key in ("type", "items", "values") else value for key, value in schema.items()}
+    if isinstance(schema.get("fields"), list):
+        read["fields"] = [_readable(field) for field in schema["fields"]]
+    if schema.get("logicalType") == "decimal" and not _is_decimal(schema):
+        del read["logicalType"]
+    return read
+
+
+def _is_decimal(schema: Mapping[str, Any]) -> bool:
+    precision, scale, size = schema.get("precision"), schema.get("scale", 0), schema.get("size")
+    if not (isinstance(precision, int) and isinstance(scale, int) and schema["type"] in ("bytes", "fixed")):
+        return False
+    most = int(math.log10(2) * (8 * size - 1)) if isinstance(size, int) else precision
+    return 0 <= scale <= precision and 0 < precision <= most
 
 
 def _defined(schema: Any, namespace: str = "") -> Iterator[str]:

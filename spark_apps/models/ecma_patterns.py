@@ -19,6 +19,13 @@ _ENDLESS: set[str] = set()
 _SPACES = r"\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _WORD = "[A-Za-z0-9_]"
 _SETS = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES}
+_BEYOND = {
+    "D": r"\x00-/:-\U0010FFFF",
+    "W": r"\x00-/:-@\[-\^`{-\U0010FFFF",
+    "S": r"\x00-\x08\x0e-\x1f!-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e\u2060-\u2fff"
+    r"\u3001-\ufefe\uff00-\U0010FFFF",
+}
+"""The complements of _SETS, for use within brackets."""
 _BOUNDARY = rf"(?<={_WORD})(?!{_WORD})|(?<!{_WORD})(?={_WORD})"
 _INSIDE = rf"(?<={_WORD})(?={_WORD})|(?<!{_WORD})(?!{_WORD})"
 _TOKEN = regex.compile(
@@ -27,7 +34,7 @@ _TOKEN = regex.compile(
     |(?P<pair>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})
     |(?P<code>\\u\{[0-9a-fA-F]{1,6}\}|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\0(?![0-9]))
     |(?P<control>\\c[A-Za-z])
-    |(?P<escape>\\(?:[dDwWsSbBfnrtv]|[1-9][0-9]?|[\^$\\.*+?()\[\]{}|/\-]))
+    |(?P<escape>\\(?:[dDwWsSbBfnrtv]|[1-9][0-9]?|[\ !-/:-@\[-`{-~]))
     |(?P<group>\((?!\?)|\(\?(?::|=|!|<=|<!|<[A-Za-z_$][\w$]*>))
     |(?P<quantifier>(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})\??(?![*+?]))
     |(?P<plain>[^\\*+?(])""",
@@ -109,9 +116,7 @@ def _escape(text: str, *, in_class: bool) -> str:
     if text in "dws":
         return _SETS[text] if in_class else f"[{_SETS[text]}]"
     if text in "DWS":
-        if in_class:
-            raise NoPattern(text)
-        return f"[^{_SETS[text.lower()]}]"
+        return _BEYOND[text] if in_class else f"[^{_SETS[text.lower()]}]"
     if text in "bB":
         return r"\x08" if in_class and text == "b" else f"(?:{_BOUNDARY if text == 'b' else _INSIDE})"
     return "/" if text == "/" else f"\\{text}"

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
+from urllib.parse import urljoin
 
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
@@ -58,13 +59,9 @@ class JsonSchema:
 
     def __init__(self, definition: str, imports: Mapping[str, str]) -> None:
         try:
-            resources = {
-                name: Resource.from_contents(json.loads(text), default_specification=DRAFT7)
-                for name, text in {**imports, "": definition}.items()
-            }
-            root = resources.pop("")
+            root = _resource(definition)
             registry: Registry[Any] = Registry().with_resources(
-                [(uri, resource) for name, resource in resources.items() for uri in _uris(root, name)]
+                [(uri, one) for name, text in imports.items() if (one := _imported(text)) for uri in _uris(root, name)]
             )
             self.root = Node(root.contents, registry.crawl().resolver_with_root(root))
             self._places: dict[Path, Place] = {}
@@ -89,8 +86,19 @@ class JsonSchema:
 
 
 def _uris(root: Resource[Any], name: str) -> set[URI]:
-    base = root.id() or ""
-    return {name, f"{base.rpartition('/')[0]}/{name}"} if base else {name}
+    return {name, urljoin(root.id() or "", name)}
+
+
+def _resource(text: str) -> Resource[Any]:
+    return Resource.from_contents(json.loads(text), default_specification=DRAFT7)
+
+
+def _imported(text: str) -> Resource[Any] | None:
+    """A referenced schema; None: it is no JSON, which matters only where it is needed."""
+    try:
+        return _resource(text)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 def _describe(node: Node, path: Path, *, optional: bool, within: frozenset[Any], found: dict[Path, Place]) -> None:

@@ -8,6 +8,7 @@ the writer may set at once, or one that the reader's `oneof` does not have.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,8 +49,13 @@ _SUPPLIED = {
     + " extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }",
     "confluent/type/decimal.proto": 'syntax = "proto3"; package confluent.type;'
     " message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }",
+    "metadata/metadata.proto": 'syntax = "proto3"; package metadata; import "google/protobuf/descriptor.proto";'
+    " extend google.protobuf.FieldOptions { string metadata_key = 50001; string metadata_value = 50002; }",
+    "additionalTypes/decimal.proto": 'syntax = "proto3"; package additionalTypes;'
+    " message Decimal { int64 units = 1; int32 fraction = 2; uint32 precision = 3; int32 scale = 4; }",
 }
-"""Files supplied by Confluent's serializers, which no registry holds; see `_common_protos` too."""
+"""Files supplied by the serializers of Confluent, and of AWS Glue and Apicurio, which no registry holds; see
+`_common_protos` too."""
 Pairs = frozenset[tuple[Descriptor, Descriptor]]
 """Pairs of messages in comparison: a recursive one clashes only where it does so otherwise."""
 
@@ -113,7 +119,8 @@ def _compiled(definition: str, imports: tuple[tuple[str, str], ...]) -> Any:
         except subprocess.TimeoutExpired:
             raise NotComparable(f"did not compile within {_LONGEST_SECONDS} s") from None
         if run.returncode != 0:
-            errors = [line for line in run.stderr.splitlines() if "warning" not in line]
+            lines = run.stderr.replace(f"{folder}/", "").splitlines()
+            errors = [line for line in lines if re.match(r"[^ ]+\.proto:", line) and "warning" not in line]
             why = errors[0].removeprefix(f"{_MAIN}:") if errors else "no reason given"
             raise NotComparable(f"does not compile: {why}")
         files = FileDescriptorSet.FromString(made.read_bytes())

@@ -26,6 +26,8 @@ _FOREIGN_KEY = (
 )
 _INTERNAL = re.compile(rf"^(.+)(?:{CHANGELOG}|{REPARTITION})$|^(.+(?:{'|'.join(_FOREIGN_KEY)}))-topic$")
 _SAMZA = re.compile(r"^__samza_(coordinator|checkpoint)(?:_ver_\d+_for)?_([^_]+)_([^_]+)$")
+_KSQL = re.compile(r"^_confluent-ksql-.+?(?:query|transient)_\w+_\d+(?=-)")
+"""Application id of a query of ksqlDB: the service's id, and the query's, which ends in its number."""
 _GENERATED = re.compile(r"-K(?:STREAM|TABLE)-.+-\d{10}(?:-store)?$")
 
 OWN_FORMATS = (
@@ -57,6 +59,7 @@ class StreamsTopics:
         stems = [stem for topic in names if (stem := _stem(topic))]
         jobs = {_job(found) for topic in names if (found := _SAMZA.match(topic))}
         generated = {stem[: found.start()] for stem in stems if (found := _GENERATED.search(stem))}
+        generated |= {found[0] for stem in stems if (found := _KSQL.match(stem))}
         counts = Counter(head for stem in stems for head in _heads(stem))
         self._known = [{*groups, *jobs}, generated, {head for head, count in counts.items() if count > 1}]
 

@@ -15,6 +15,8 @@ _SIDES = ("right", "left")
 _UNKNOWN = "UNKNOWN "
 """Prefix of the shape of a value that may be framed, with an id that no registry knows."""
 _MOST_UNKNOWN_SCHEMAS = 20
+_LATER_SCHEMAS = 10_000
+"""Registries count ids upward: an id so far beyond all that a cluster's registry knows is not one of its ids."""
 _NEAR_MS = 400 * 86_400_000
 _TIMES_MS = (946_684_800_000, 4_102_444_800_000)
 """The years 2000 to 2100."""
@@ -27,16 +29,22 @@ def shapes_of(values: DataFrame, registered: DataFrame | None = None) -> DataFra
     edges = {row.resource: row.edges for row in values.groupBy("resource").agg(quantiles.alias("edges")).collect()}
     shapes = values.select("resource", "position", "value").mapInArrow(look_alikes(edges), _LOOK_ALIKES)  # type: ignore[arg-type]
     registered_frame = registered_side_frame = f.lit(None).cast("bigint")
+    is_beyond = f.lit(False)
     if registered is not None:
-        ids = registered.groupBy("cluster").agg(f.collect_set("schema_id").alias("ids"))
+        ids = registered.groupBy("cluster").agg(
+            f.collect_set("schema_id").alias("ids"), f.max("schema_id").alias("newest")
+        )
         shapes = shapes.join(f.broadcast(ids), cluster_of_changelog() == f.col("cluster"), "left")
         registered_frame, registered_side_frame = (
             f.when(f.array_contains("ids", frame.try_cast("int")), frame)
             for frame in (schema_id_in_frame(), schema_id_after_side())
         )
+        is_beyond = _schema_id().try_cast("bigint") > f.col("newest") + _LATER_SCHEMAS
     shapes = shapes.withColumn("shape", _shape(registered_frame, registered_side_frame))
     is_unknown = f.startswith("shape", f.lit(FRAMED)) & f.coalesce(registered_frame, registered_side_frame).isNull()
-    marked = f.when(_begins_with_time(), "BINARY").otherwise(f.concat(f.lit(_UNKNOWN), _schema_id()))
+    marked = f.when(_begins_with_time() | f.coalesce(is_beyond, f.lit(False)), "BINARY").otherwise(
+        f.concat(f.lit(_UNKNOWN), _schema_id())
+    )
     shapes = shapes.withColumn("shape", f.when(is_unknown, marked).otherwise(f.col("shape")))
     return _counted(_judged(_counted(shapes)))
 

@@ -12,11 +12,13 @@ import re
 from collections.abc import Mapping
 
 _PARTED = (
-    {"eden space", "survivor space", "tenured gen"},  # Serial
-    {"ps eden space", "ps survivor space", "ps old gen"},
-    {"par eden space", "par survivor space", "cms old gen"},
+    # Serial, ParNew, Parallel, CMS, and GraalVM's native images: a JVM has one young and one old collector of these.
+    {"eden space", "survivor space", "tenured gen", "par eden space", "par survivor space", "cms old gen"}
+    | {"ps eden space", "ps survivor space", "ps old gen", "old generation space"},
     {"tenured soa", "tenured loa"},  # OpenJ9's areas of tenured space
 )
+_NO_LIMIT = 2.0**62
+"""Exporters write Long.MAX_VALUE where there is no limit."""
 _Beans = list[tuple[dict[str, str], dict[str, float]]]
 
 
@@ -34,6 +36,6 @@ def of_whole_heap(metric: str, pool: str, beans: _Beans) -> _Beans:
 
 def heap_max(pools: Mapping[str, float]) -> float:
     """The maximum of a heap from those of its pools, in bytes; -1 if none is known."""
-    known = {re.sub(r"[^a-z0-9]+", " ", name.lower()): most for name, most in pools.items() if most > 0}
+    known = {re.sub(r"[^a-z0-9]+", " ", name.lower()): most for name, most in pools.items() if 0 < most < _NO_LIMIT}
     parted = [sum(known.pop(name) for name in names & known.keys()) for names in _PARTED]
     return max((most for most in (*parted, *known.values()) if most > 0), default=-1.0)

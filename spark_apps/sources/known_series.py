@@ -3,6 +3,7 @@
 - `jmx`: of the JMX exporter, what stands in a label;
 - `jvm`: of Prometheus' client library, which every exporter in a JVM has;
 - `micrometer`: Spring Boot;
+- `microprofile`: Open Liberty, Payara, WildFly (https://download.eclipse.org/microprofile/microprofile-metrics-4.0);
 - `otel`: OpenTelemetry. The JVM by its semantic conventions (https://opentelemetry.io/docs/specs/semconv/runtime/
   jvm-metrics), before 1.22 those under `process.runtime.jvm`, and by the JMX Metric Gatherer; Kafka's brokers by the
   rules of the Java agent (`kafka-broker.yaml` of opentelemetry-java-instrumentation), of the JMX scraper
@@ -23,8 +24,8 @@ from typing import Any, Literal, NamedTuple
 
 from spark_apps.sources.jmx_mbeans import Reading
 
-Table = Literal["mbean", "jmx", "jvm", "micrometer", "otel", "container", "node"]
-TABLES: tuple[Table, ...] = ("mbean", "jmx", "jvm", "micrometer", "otel", "container", "node")
+Table = Literal["mbean", "jmx", "jvm", "micrometer", "microprofile", "otel", "container", "node"]
+TABLES: tuple[Table, ...] = ("mbean", "jmx", "jvm", "micrometer", "microprofile", "otel", "container", "node")
 """In this order a metric is taken from them; `mbean` is no table: names that follow from MBEANS."""
 STARTED = "process_start_seconds"
 UPTIME = "process_uptime_ms"
@@ -231,6 +232,32 @@ _HEAP, _NON_HEAP = {"area": "heap"}, {"area": "nonheap"}
 _BY_ID: dict[str, Any] = {"parts": ("id",), "pool": "id"}
 """By Micrometer; Prometheus' client library has the same names without pools."""
 _PAUSES: dict[str, Any] = {"labels": {"gc": "collector"}, "parts": ("action", "cause")}
+
+
+def _microprofile() -> Iterator[Series]:
+    """MicroProfile Metrics (Open Liberty, Payara, WildFly, Helidon): the scope in the name, since 5.0 in a label."""
+    for prefix, where in (("base.", {}), ("vendor.", {}), ("", {"mp_scope": "*"})):
+        for name, metric, factor, labels in (
+            ("memory.usedHeap.bytes", "heap_used_bytes", 1, {}),
+            ("memory.maxHeap.bytes", "heap_max_bytes", 1, {}),
+            ("memory.usedNonHeap.bytes", "non_heap_used_bytes", 1, {}),
+            ("thread.count", "threads", 1, {}),
+            ("cpu.availableProcessors", "processors", 1, {}),
+            ("cpu.processCpuTime.seconds", "cpu_seconds_total", 1, {}),
+            ("gc.time.seconds", "gc_seconds_total", 1, {"name": "collector"}),
+            ("gc.total", "gc_collections_total", 1, {"name": "collector"}),
+            ("jvm.uptime.seconds", UPTIME, 1e3, {}),
+        ):
+            also = dict.fromkeys((f"{prefix}{other}" for other in _MICROPROFILE_ALSO.get(name, ())), "Value")
+            reading = Reading("Value", metric, factor)
+            yield Series("microprofile", f"{prefix}{name}", reading, where=where, labels=labels, also=also)
+
+
+_MICROPROFILE_ALSO = {
+    "gc.time.seconds": ("gc.time.total.seconds", "gc.time.seconds.total"),
+    "cpu.processCpuTime.seconds": ("cpu.processCpuTime.seconds.total",),
+}
+_PAUSES_COUNT = {"jvm_gc_pause_milliseconds_count": "Value"}
 _CGROUP = ("container", "pod", "namespace", "id", "name", "image")
 _BROKER_ID: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("kafka_server_app_info_starttimems", "id", {"id": "*"}),
@@ -303,17 +330,19 @@ SERIES: tuple[Series, ...] = (
     # Micrometer, where its names differ
     _micrometer("jvm_memory_used_bytes", "memory_pool_used_bytes", where={"id": "*"}, labels={"id": "pool"}),
     _micrometer("jvm_buffer_memory_used_bytes", "direct_buffer_bytes", where={"id": "direct"}),
-    _micrometer("jvm_threads_live_threads", "threads"),
+    _micrometer("jvm_threads_live_threads", "threads", also={"jvm_threads_live": "Value"}),  # the latter before 1.1
     _micrometer("jvm_gc_pause_seconds_sum", "gc_seconds_total", **_PAUSES),
-    _micrometer("jvm_gc_pause_seconds_count", "gc_collections_total", **_PAUSES),
+    _micrometer("jvm_gc_pause_milliseconds_sum", "gc_seconds_total", 1e-3, **_PAUSES),  # through OTLP
+    _micrometer("jvm_gc_pause_seconds_count", "gc_collections_total", also=_PAUSES_COUNT, **_PAUSES),
     _micrometer("process_cpu_time_ns_total", "cpu_seconds_total", 1e-9),
     _micrometer("system_cpu_count", "processors"),
     _micrometer("system_cpu_usage", "system_cpu_ratio"),
-    _micrometer("process_files_open_files", "open_file_descriptors"),
-    _micrometer("process_files_max_files", "max_file_descriptors"),
+    _micrometer("process_files_open_files", "open_file_descriptors", also={"process_files_open": "Value"}),
+    _micrometer("process_files_max_files", "max_file_descriptors", also={"process_files_max": "Value"}),
     _micrometer("hikaricp_connections", "pool_connections", parts=("pool",)),
     _micrometer("hikaricp_connections_active", "pool_connections_in_use", parts=("pool",)),
     _micrometer("hikaricp_connections_pending", "pool_threads_waiting", parts=("pool",)),
+    *_microprofile(),
     *(series for convention in _CONVENTIONS for series in _otel_memory(convention)),
     *(series for convention in _CONVENTIONS for series in _otel_others(convention)),
     *_gathered(),

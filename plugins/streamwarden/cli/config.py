@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from streamwarden.base.config import CONFIG_ENV, Config, JmxEndpoint, config_path, load_config
+from streamwarden.base.config import CONFIG_ENV, Config, JmxEndpoint, KafkaCluster, config_path, load_config
 from streamwarden.base.config.load import described
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import named_in_config
@@ -32,6 +32,7 @@ def check(
     """Check a config file and everything it refers to: detectors, client properties, prices, target files."""
     from spark_apps.sources.kafka_client import Connection
     from spark_apps.sources.targets import jvms_of, msk_of, pods_of
+    from streamwarden.causes.rule import params_in_force
     from streamwarden.detectors import load_detectors
     from streamwarden.store.prices import read_prices
 
@@ -40,7 +41,8 @@ def check(
     config = load_config()
     enabled = load_detectors(config=config)
     read_prices(named_in_config(config.ebs_prices))
-    for cluster in config.kafka:
+    params_in_force(config)
+    for cluster in _with_client_properties(config):
         # librdkafka checks its properties; nobody waits for an answer, and AWS is not asked for a token.
         Connection(cluster.model_copy(update={"aws_login": None}))
     jvms = jvms_of(config)
@@ -57,6 +59,15 @@ def check(
         from streamwarden.cli.probe.table import answers_of, show
 
         show(answers_of(config))
+
+
+def _with_client_properties(config: Config) -> Iterator[KafkaCluster]:
+    """Clusters of the config, and one for each section with properties of clusters that are discovered."""
+    yield from config.kafka
+    for number, entry in enumerate(config.msk):
+        yield KafkaCluster(name=f"msk.{number}", bootstrap_servers="localhost:9092", client=entry.client)
+    for one in config.kubernetes:
+        yield KafkaCluster(name=one.name, bootstrap_servers="localhost:9092", client=one.kafka.client)
 
 
 def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int) -> str:

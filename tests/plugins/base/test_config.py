@@ -134,6 +134,9 @@ def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
                 "\\x41b",
                 "(a",
                 "(?s).",
+                "^a{1",
+                "[[[:<:]]",
+                "[a-z-a]",
             )
         ),
         ("a: [", "not YAML: while parsing a flow node"),
@@ -272,6 +275,7 @@ def test_times_and_counts_have_a_maximum(tmp_path: Path, key: str, maximum: int)
         "^[[:alpha:]]+[0-9]{1,3}$",
         r"(?i)^a.*?\\d",
         "(?!x)a",
+        "[[:<:]]a[^-a-z_-]\\{1",
     ],
 )
 def test_a_pattern_is_a_regular_expression_of_postgresql(tmp_path: Path, pattern: str) -> None:

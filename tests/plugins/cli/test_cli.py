@@ -142,6 +142,11 @@ def test_a_cluster_with_two_names_is_a_warning(tmp_path: Path) -> None:
             "detectors: {consumer_rogue: {params: {spike_mads: -1}}}",
             "detectors.consumer_rogue.params.spike_mads: must be 0 or more and finite, not -1.",
         ),
+        (
+            "msk: [{account: '111122223333', regions: [us-east-1], client: {nope: x}}]",
+            "kafka cluster 'msk.0': No such configuration property: \"nope\"",
+        ),
+        ("causes: {params: {nope: 1}}", "causes.params.nope: unknown parameter"),
     ],
 )
 def test_files_clients_and_parameters_named_in_a_config_are_checked(tmp_path: Path, text: str, expected: str) -> None:
@@ -154,6 +159,9 @@ def test_files_clients_and_parameters_named_in_a_config_are_checked(tmp_path: Pa
 
 MAIL = "host: mail.acme.example, mail_from: a@b.example, mail_to: [c@d.example]"
 AWS = "account: '111122223333', regions: [us-east-1]"
+KAFKA = "kafka: [{name: a, bootstrap_servers: 'b:1'"
+GLUE = "schema_registry: {kind: glue, account: '111122223333'"
+BROKER = "role: broker, cluster: a"
 
 
 @pytest.mark.parametrize(
@@ -260,6 +268,65 @@ AWS = "account: '111122223333', regions: [us-east-1]"
             "gathering: {jmx_samples: 1000, jmx_sample_seconds: 1000}",
             "gathering.jmx_samples: jmx_samples and jmx_sample_seconds result in 999,000 s of sampling per hour;",
         ),
+        (
+            f"{KAFKA}, connect: [{{name: x, url: 'http://h', password: p}}]}}]",
+            "kafka.0.connect.0.password: needs `user`",
+        ),
+        (
+            f"{KAFKA}, connect: [{{name: x, url: 'http://h', timeout_seconds: 3600}}]}}]",
+            "0.timeout_seconds: must be at m",
+        ),
+        (
+            f"{KAFKA}, {GLUE}, region: us-mars-1}}}}]\naws: [{{{AWS}}}]",
+            "kafka.0.schema_registry.region: botocore does not know this region",
+        ),
+        (
+            f"{KAFKA}, aws_login: {{account: '999922223333', region: us-east-1}}}}]\naws: [{{{AWS}}}]",
+            "kafka.0.aws_login.account: is neither under `aws` nor under `msk`",
+        ),
+        (
+            f"{KAFKA}, client: {{sasl.username: a, sasl.password: b}}}}]",
+            "kafka.0.client.sasl.username: has no effect with security.protocol plaintext",
+        ),
+        ("kafka: [{name: a, bootstrap_servers: '192.168.1.300:9092'}]", "'192.168.1.300:9092' is not host:port"),
+        ("kafka: [{name: a, bootstrap_servers: 'a..b:9092'}]", "'a..b:9092' is not host:port"),
+        ("kafka: [{name: .., bootstrap_servers: 'b:1'}]", "kafka.0.name: must not be . or ..: browsers remove them"),
+        (f"{KAFKA}}}]\njmx: [{{{BROKER}, url: 'rmi://h:1/x'}}]", "jmx.0.url: does not fit `protocol: jolokia`"),
+        (f"{KAFKA}}}]\njmx: [{{{BROKER}, protocol: jmx_rmi, url: h}}]", "jmx.0.url: has no port; write host:port"),
+        (
+            f"{KAFKA}}}]\njmx: [{{{BROKER}, protocol: prometheus_api, url: 'http://h', match: '{{instance=\"h\"}}'}}]",
+            "jmx.0.match: must be label matchers without braces",
+        ),
+        (
+            f"{KAFKA}}}]\naws: [{{{AWS}}}]\njmx_ec2: [{{account: '111122223333', tags: {{a: b}}, port: 1,"
+            " defaults: {cluster: a, role: app, broker_id: -4}}]",
+            "jmx_ec2.0.defaults.broker_id: Input should be greater than or equal to 0 (value: -4); jmx_ec2.0.defaults: "
+            "needs `app`, or `from_tags` the tag with it",
+        ),
+        ("reports: {mail_to: ['.a@b.example']}", "reports.mail_to.0: must be a mail address"),
+        ("reports: {mail_to: ['a@b..example']}", "reports.mail_to.0: must be a mail address"),
+        (f"reports: {{mail_to: ['{'a' * 65}@b.example']}}", "reports.mail_to.0: must be a mail address"),
+        (
+            f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}, port: 465}}}}}}",
+            "a.security: does not fit port 465: set `tls`",
+        ),
+        (
+            "tickets: {trackers: {a: {kind: servicenow, url: 'https://t/?x=1', user: 'a:b', password: p}}}",
+            "tickets.trackers.a.user: must not contain a colon: in HTTP basic authentication it begins the password "
+            "(value: 'a:b'); tickets.trackers.a.url: must not contain ? or #",
+        ),
+        (
+            "tickets: {trackers: {a: {kind: github, url: 'https://github.com', repository: a/b, password: p}}}",
+            "tickets.trackers.a.url: is not the address of the API: remove this key",
+        ),
+        ("ui_url: 'http://h:8080/#x'", "ui_url: must not contain ? or #: paths are appended to it"),
+        ("owners: [{owner: a, key_pattern: '^(topic|grp):x'}]", "owners.0.key_pattern: no key begins with grp: here"),
+        (
+            "latency_targets: [{seconds: 1, key_pattern: '^group:x'}]",
+            "no key begins with group: here; choose from appl",
+        ),
+        ("warehouse: {url: 'postgresql://h/d?nope=1'}", "warehouse.url: libpq refuses it: invalid URI query parameter"),
+        ("warehouse: {url: 'postgresql://h/d?sslmode=sure'}", "warehouse.url: has an unknown sslmode; choose one of"),
     ],
 )
 def test_an_invalid_config_is_refused(tmp_path: Path, text: str, expected: str) -> None:
@@ -278,10 +345,14 @@ def test_an_invalid_config_is_refused(tmp_path: Path, text: str, expected: str) 
         "reports: {mail_from: 'Stream Warden <sw@acme.example>', mail_to: [a.b+c@localhost]}",
         "kafka: [{name: orders prod, bootstrap_servers: 'b-1.x_y.internal:9092, [::1]:9092,10.0.0.1:65535'}]",
         "aws: [{account: '111122223333', regions: [cn-north-1, us-gov-west-1],"
-        " role_arn: 'arn:aws-cn:iam::111122223333:role/a/b', external_id: x}]",
+        " role_arn: 'arn:aws-cn:iam::111122223333:role/a/b', external_id: xy}]",
         "warehouse: {url: 'postgresql://u:p@h1:5432,h2:5432/d', retention_days: {metrics.partition_hourly: 90}}",
         f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}}}}}}}",
         "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2999-01-01}]}}",
+        "warehouse: {url: 'postgresql://u@h/d?sslmode=verify-full&aws_iam=true'}",
+        "owners: [{owner: a, key_pattern: '^(?:topic|group):x'}, {owner: b, key_pattern: '^demo'}]",
+        f"{KAFKA}}}]\njmx: [{{{BROKER}, protocol: prometheus_api, url: 'http://h',"
+        " match: 'job=\"a\", instance=~\"b,{c}.*\",'}, {role: broker, cluster: a, protocol: jmx_rmi, url: 'h:1'}]",
     ],
 )
 def test_a_valid_config_is_accepted(tmp_path: Path, text: str) -> None:

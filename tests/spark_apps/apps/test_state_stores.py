@@ -396,6 +396,8 @@ FORMATS = {
     ),
     # A custom format that begins with a zero byte: as many ids as values.
     "app-own-changelog": ([b"\x00" + hashlib.sha256(str(i).encode()).digest() for i in range(300)], {"BINARY"}),
+    # A few ids, each of many values, far beyond those of the registry.
+    "app-flags-changelog": ([struct.pack(">?iq", False, 0x01010100 + i % 4, i) for i in range(300)], {"BINARY"}),
     # Registries that are not read, and ids of known schemas that look like a timestamp.
     "app-unknown-changelog": ([framed(7)] * 50 + [framed(8)] * 50, {"FRAMED 7", "FRAMED 8"}),
     "app-mixed-changelog": ([framed(105_357)] * 50 + [framed(9)], {"FRAMED 105357", "FRAMED 9"}),

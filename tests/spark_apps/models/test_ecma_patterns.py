@@ -39,6 +39,13 @@ from spark_apps.models.ecma_patterns import NoPattern, check, is_found
         (r"^[[a&&b]+$", "[&", True),
         (r"^[\]\\*(]+$", "]\\*(", True),
         (r"^x-", "x-a", True),
+        # A complement within brackets, and an escape that only JavaScript without the flag `u` (and Java) allows.
+        (r"^[\s\S]*$", "a\n\ufeff😀", True),
+        (r"^[^\S\n]$", "\u00a0", True),
+        (r"^[^\S\n]$", "\n", False),
+        (r"^[\W\d]+$", "٣-1", True),
+        (r"^[^\D]+$", "٣", False),
+        (r"^[\w\.\@\_\:]+$", "a.b@c:d", True),
         (r"^(a|b)*?c{2,3}$", "abcc", True),
     ],
 )

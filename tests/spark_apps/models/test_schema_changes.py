@@ -200,10 +200,23 @@ SHAPES = [
         ([of("a", "com.acme.Address")], {"com.acme.Customer": ADDRESS}),
         # A namespace inherited through an array and a record, and one that ends with its record.
         ([of("a", "com.acme.Deep"), of("b", "org.Other")], {"nested.avsc": NESTED}),
+        # A name within an object, also in the reference; with a logical type that does not fit, as Java ignores it.
+        ([of("a", {"type": "com.acme.Address"})], {"address.avsc": {"type": ADDRESS}}),
+        ([of("a", {"type": "com.acme.Id", "logicalType": "decimal", "precision": 4})], {"shapes.avsc": SHAPES}),
+        ([of("a", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 9})], {}),
+        ([of("a", {"type": "bytes", "logicalType": "decimal"})], {}),
     ],
 )
 def test_avro_references_are_resolved_by_the_types_they_define(fields: list[Any], imports: dict[str, Any]) -> None:
     assert avro(record(*fields), **imports).places()[(f".{fields[-1]['name']}",)].type
+
+
+def test_an_avro_name_that_its_namespace_does_not_have_is_one_without_a_namespace() -> None:
+    order = record(of("a", "Plain"), of("b", "com.acme.Address"), name="com.acme.Order")
+    places = avro(order, plain=record(of("x", "int"), name="Plain"), address=ADDRESS).places()
+    assert (".a", ".x") in places and (".b", ".zip") in places
+    value = avro(order, plain=record(of("x", "int"), name="Plain"), address=ADDRESS).decoded(b"\x02\x02z")
+    assert value == {"a": {"x": 1}, "b": {"zip": "z"}}
 
 
 def test_avro_references_of_the_same_label_are_distinguished() -> None:
@@ -348,6 +361,26 @@ def test_protobuf_uses_the_message_type_named_by_the_values_and_its_imports() ->
             ProtobufSchema("message A {}", {name: "message Money {}"})
     with pytest.raises(NotComparable, match="has no message at the index"):
         proto("message A {}", indexes=(3,))
+
+
+def test_protobuf_knows_the_types_bundled_with_the_serializers_of_glue_and_apicurio() -> None:
+    head = 'import "metadata/metadata.proto"; import "additionalTypes/decimal.proto";'
+    head += " message M { additionalTypes.Decimal sum = 1"
+    scale = '[(metadata.metadata_key) = "connect.decimal.scale", (metadata.metadata_value) = "10"]'
+    assert changes(proto(f"{head}; }}"), proto(f"{head} {scale}; }}")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("CgZ0LnByb3Rv", '1:20: Expected top-level statement (e.g. "message").'),
+        ("message M { int32 a_b = 1; int32 aB = 2; }", "1:53: The default JSON name of field"),
+    ],
+)
+def test_why_a_protobuf_schema_does_not_compile(text: str, reason: str) -> None:
+    with pytest.raises(NotComparable) as error:
+        proto(text)
+    assert str(error.value).startswith(f"does not compile: {reason}")
 
 
 def test_protobuf_knows_the_types_bundled_with_confluent_serializers() -> None:
@@ -593,6 +626,23 @@ def test_json_schema_changes_have_path_and_kind() -> None:
         ("$.c[].d", "field_made_required"),
         ("$.e", "optional_field_added"),
     }
+
+
+@pytest.mark.parametrize(
+    ("schema_id", "name"),
+    [
+        ("http://acme.example/schemas/order.json", "address.json"),
+        ("http://acme.example/schemas/order.json", "./address.json"),
+        ("http://acme.example/schemas/orders/order.json", "../address.json"),
+        ("http://acme.example/schemas/order.json", "/schemas/address.json"),
+        ("order.json", "common/address.json"),
+        ("", "urn:acme:address"),
+    ],
+)
+def test_json_schema_references_are_resolved_against_the_id(schema_id: str, name: str) -> None:
+    order = {"$id": schema_id, "type": "object", "properties": {"a": {"$ref": name}}}
+    texts = {name: json.dumps({"type": "object", "properties": {"zip": {}}}), "unused.json": "not JSON"}
+    assert (".a", ".zip") in JsonSchema(json.dumps(order), texts).places()
 
 
 def test_json_schema_resolves_references() -> None:

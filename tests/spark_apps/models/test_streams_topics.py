@@ -7,6 +7,7 @@ import pytest
 from spark_apps.models.streams_topics import StreamsTopics
 
 AGGREGATE = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
+KSQL = "_confluent-ksql-pksqlc-1query"
 JOIN = "KSTREAM-JOINTHIS-0000000016-store"
 
 
@@ -40,6 +41,14 @@ JOIN = "KSTREAM-JOINTHIS-0000000016-store"
             ("orders-eu", "totals"),
         ),
         ("orders-totals-late-changelog", [], ["orders-totals-changelog"], ("orders", "totals-late")),
+        # ksqlDB: the query's id ends in a number.
+        (
+            f"{KSQL}_CTAS_ORDERS_0-Aggregate-Aggregate-Materialize-changelog",
+            [],
+            [f"{KSQL}_CTAS_ORDERS_0-Aggregate-x-repartition"],
+            (f"{KSQL}_CTAS_ORDERS_0", "Aggregate-Aggregate-Materialize"),
+        ),
+        (f"{KSQL}_CTAS_A_3-Join-repartition", [], [], (f"{KSQL}_CTAS_A_3", "Join")),
         ("orders-changelog", ["orders"], [], None),
         ("orders", ["orders"], [], None),
     ],

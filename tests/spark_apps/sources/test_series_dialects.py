@@ -36,6 +36,11 @@ def read(page: str, role: Any = "app") -> dict[tuple[str, str], float | None]:
         ({"PS Eden Space": 100, "PS Survivor Space": 20, "PS Old Gen": 280}, 400),
         ({"Eden Space": 100, "Survivor Space": 20, "Tenured Gen": 280}, 400),
         ({"Par Eden Space": 100, "Par Survivor Space": 20, "CMS Old Gen": 280}, 400),
+        ({"Par Eden Space": 100, "Par Survivor Space": 20, "Tenured Gen": 280}, 400),
+        ({"Eden Space": 100, "Survivor Space": 20, "CMS Old Gen": 280}, 400),
+        ({"eden space": 100, "survivor space": 20, "old generation space": 280}, 400),
+        ({"G1 Eden Space": 2.0**63, "G1 Old Gen": 400}, 400),
+        ({"ZHeap": 2.0**63}, -1),
         ({"PS-Eden-Space": 100, "PS-Survivor-Space": 20, "PS-Old-Gen": 280}, 400),
         ({"balanced-reserved": 400, "balanced-eden": 400, "balanced-survivor": 400, "balanced-old": 400}, 400),
         ({"nursery-allocate": 100, "nursery-survivor": 100, "tenured-SOA": 380, "tenured-LOA": 20}, 400),
@@ -136,6 +141,45 @@ def test_opentelemetry_s_limits_of_zgc() -> None:
         for name in ("Young", "Old")
     )
     assert read(page) == {("heap_max_bytes", ""): 400}
+
+
+MICROPROFILE = """{p}memory_usedHeap_bytes{{{s}}} 30
+{p}memory_maxHeap_bytes{{{s}}} 400
+{p}thread_count{{{s}}} 40
+{p}gc_total{{{s}{c}name="G1 Young Generation"}} 6
+{p}{gc}{{{s}{c}name="G1 Young Generation"}} 0.75
+{p}gc_total{{{s}{c}name="G1 Old Generation"}} 0
+{p}jvm_uptime_seconds{{{s}}} 60
+"""
+
+
+@pytest.mark.parametrize(
+    ("prefix", "scope", "gc"),
+    [
+        ("base_", "", "gc_time_total_seconds"),
+        ("base:", "", "gc_time_seconds"),
+        ("", 'mp_scope="base"', "gc_time_seconds_total"),
+    ],
+)
+def test_microprofile(prefix: str, scope: str, gc: str) -> None:
+    values = read(MICROPROFILE.format(p=prefix, s=scope, c="," if scope else "", gc=gc))
+    assert values["heap_used_bytes", ""] == 30 and values["heap_max_bytes", ""] == 400 and values["threads", ""] == 40
+    assert values["gc_seconds_total", "collector=G1 Young Generation"] == 0.75
+    assert values["gc_collections_total", "collector=G1 Old Generation"] == 0
+    assert values["process_uptime_ms", ""] == 60_000
+
+
+def test_micrometer_before_1_1_and_through_otlp() -> None:
+    page = """jvm_threads_live 40
+process_files_open 5
+process_files_max 500
+jvm_gc_pause_milliseconds_sum{action="end of minor GC",cause="a"} 500
+jvm_gc_pause_milliseconds_count{action="end of minor GC",cause="a"} 5
+"""
+    assert read(page) == {
+        ("threads", ""): 40, ("open_file_descriptors", ""): 5, ("max_file_descriptors", ""): 500,
+        ("gc_seconds_total", ""): 0.5, ("gc_collections_total", ""): 5,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("label", ["prometheus_replica", "replica", "__replica__", "receive", "monitor"])

@@ -54,7 +54,9 @@ def is_loopback(host: str) -> bool:
 
 def is_mail_address(text: str) -> bool:
     """Whether the text is an address that every mail server accepts: ASCII, on one line, local@domain."""
-    return re.fullmatch(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?", text) is not None
+    word, label = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+", "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+    address = re.fullmatch(rf"({word}(?:\.{word})*)@{label}(?:\.{label})*", text)
+    return address is not None and len(address[1]) <= 64 and len(text) <= 254
 
 
 def _is_mail_address(text: str) -> str:
@@ -81,6 +83,8 @@ def _is_part_of_a_key(text: str) -> str:
     """Keys of resources are separated by slashes: `broker:orders-prod/3`."""
     if "/" in text or text != text.strip():
         raise ValueError("must not contain a slash, or leading or trailing white space: keys and URLs contain it")
+    if text in (".", ".."):
+        raise ValueError("must not be . or ..: browsers remove them from URLs")
     return text
 
 

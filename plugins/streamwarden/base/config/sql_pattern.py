@@ -59,6 +59,13 @@ def _brackets(pattern: str) -> Iterator[str]:
     for kind, name in re.findall(r"\[([:.=])(.*?)(?:\1\]|$)", pattern):
         if kind != ":" or (name not in _CLASSES and f"[[:{name}:]]" not in ("[[:<:]]", "[[:>:]]")):
             yield f"[{kind}{name} is no class of characters; there are: {', '.join(sorted(_CLASSES))}"
+    if re.search(r"\[:[<>]:", _OWN.sub(lambda match: match[1] or "", pattern)):
+        yield "[[:<:]] and [[:>:]] stand alone, not within [ ]"
+    bodies = re.findall(r"\[\^?\]?-?((?:\\.|\[:\w+:\]|[^\]\\])*?)-?\]", pattern)
+    if any(re.search(r"(?:\\.|.)-(?:\\.|.)-.", body) for body in bodies):
+        yield "the end of a range does not begin another; write a dash as \\-"
+    if re.search(r"\{(?=\d)(?!\d+(,\d*)?\})", re.sub(r"\\.", "", pattern)):
+        yield "a { before a digit begins a quantifier; write \\{"
     if re.search(r"\[[^\]]*\\[0-9]", pattern):
         yield "no number after a backslash within [ ]"
     if pattern.rfind("(?i)") > 0:
