@@ -49,6 +49,8 @@ def removal(
     config = shared.config_if_any()
     with shared.warehouse().connect() as connection:
         topics = ask(connection, "plans/removal", application_id=application, cluster=cluster)
+        if cluster and not topics:
+            shared.require_cluster(connection, cluster, "--cluster")
         brokers = ask(connection, "plans/rebalance_brokers", cluster=topics[0]["cluster"]) if park and topics else []
     clusters = sorted({row["cluster"] for row in topics})
     if not topics:
@@ -140,6 +142,7 @@ def _held(connection: sa.Connection, cluster: str) -> tuple[list[Row], list[Row]
     """Rows of `plans/rebalance_brokers` and `plans/rebalance_partitions` of a cluster, in its newest hour."""
     brokers = ask(connection, "plans/rebalance_brokers", cluster=cluster)
     if not brokers:
+        shared.require_cluster(connection, cluster)
         raise StreamwardenError(f"{cluster}: has no brokers in the newest gathered hour.")
     return brokers, ask(connection, "plans/rebalance_partitions", cluster=cluster, hour=brokers[0]["hour"])
 
@@ -212,6 +215,7 @@ def replicas(
     with shared.warehouse().connect() as connection:
         evaluated = ask(connection, "plans/replicas", cluster=cluster)
         if not evaluated:
+            shared.require_cluster(connection, cluster)
             raise StreamwardenError(f"{cluster}: the replication of its topics was not evaluated.")
         topics = [row for row in evaluated if row["topic"]]
         if not topics:

@@ -144,6 +144,25 @@ def test_no_plan_removes_what_is_in_use_or_what_nobody_has_evaluated(
     assert done.stderr == "streamwarden: else: is not abandoned: it was not evaluated.\n"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", "removal", "old", "--cluster", "nope"],
+        ["plan", "rebalance", "nope"],
+        ["plan", "replicas", "nope"],
+        ["whatif", "topic", "--cluster", "nope", "--partitions", "1", "--mb-per-second", "1"],
+    ],
+)
+def test_an_unknown_cluster_is_named_with_those_that_exist(
+    warehouse: sa.Engine, environment: dict[str, str], command: list[str]
+) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "d", "abandoned", "Nobody has used it for 9 d.")
+    _insert(warehouse, "detect.load", {"app": "topics", "status": "loaded"})
+    done = in_this_process(*command, **environment)
+    assert done.returncode == 1 and "nope: no such cluster; there are: c, d." in done.stderr
+
+
 def test_an_application_id_in_two_clusters_needs_the_cluster(warehouse: sa.Engine, environment: dict[str, str]) -> None:
     _evaluated(warehouse)
     _abandoned(warehouse, "c", "in_use", "It is in use.")
@@ -228,7 +247,7 @@ def test_whatif_reports_limits_that_a_topic_would_exceed(warehouse: sa.Engine, e
     done = in_this_process(
         "whatif", "topic", "--cluster", "x", "--partitions", "1", "--mb-per-second", "1", **environment
     )
-    assert done.stderr == "streamwarden: --cluster x: has no brokers in the newest gathered hour.\n"
+    assert done.stderr == "streamwarden: --cluster x: no such cluster; there are: c.\n"
 
 
 def test_costs_are_volumes_logs_and_possible_savings(warehouse: sa.Engine) -> None:
