@@ -144,6 +144,41 @@ def test_no_plan_removes_what_is_in_use_or_what_nobody_has_evaluated(
     assert done.stderr == "streamwarden: else: is not abandoned: it was not evaluated.\n"
 
 
+def test_commands_of_a_plan_begin_with_a_broker_that_is_up(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+    text = "kafka: [{name: c, bootstrap_servers: 'kafka-1:9092,kafka-2:9092'}]\n"
+    Path(environment[CONFIG_ENV]).write_text(text)
+    _insert(warehouse, "detect.load", {"app": "topics", "status": "loaded"})
+    before = {"hour": HOUR - timedelta(hours=1), "cluster": "c", "is_listed": True}
+    now = {"cluster": "c", "is_listed": True}
+    _insert(
+        warehouse, "inventory.broker_hourly",
+        before | {"broker_id": 1, "host": "kafka-1"}, before | {"broker_id": 2, "host": "kafka-2"},
+        now | {"broker_id": 1, "host": None, "is_listed": False}, now | {"broker_id": 2, "host": "kafka-2"},
+    )  # fmt: skip
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert "--bootstrap-server kafka-2:9092 " in done.stdout and "kafka-1" not in done.stdout
+
+
+def test_commands_of_a_plan_name_the_servers_of_a_discovered_cluster(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "orders", "abandoned", "Nobody has used it for 9 d.")
+    Path(environment[CONFIG_ENV]).write_text("msk: [{account: '111122223333', regions: [eu-central-1]}]\n")
+    _insert(warehouse, "detect.load", {"app": "topics", "status": "loaded"})
+    found = {
+        "account": "111122223333",
+        "region": "eu-central-1",
+        "cluster": "orders",
+        "bootstrap_servers": "b-1.kafka:9098",
+    }
+    _insert(warehouse, "inventory.msk_cluster_hourly", found)
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert "--bootstrap-server b-1.kafka:9098 " in done.stdout and "<host:port>" not in done.stdout
+
+
 @pytest.mark.parametrize(
     "command",
     [
