@@ -44,6 +44,8 @@ _SERIES = re.compile(
 )
 _LABELS = re.compile(_LABEL, re.ASCII)
 _BRACED = re.compile(r'\{(?:[a-zA-Z_]\w*="[^"\\]*"(?:,|(?=\})))*\}', re.ASCII)
+_FAILED_SCRAPE = re.compile(rb"^jmx_scrape_error(?:\{[^}\n]*\})?[ \t]+1(?:\.0)?[ \t\r]*$", re.MULTILINE)
+"""The JMX exporter exposes what it had read until an error: sums would be too small."""
 _ESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 
 
@@ -112,6 +114,8 @@ def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:
         raise Refused("the response is not in the Prometheus exposition format; check the address")
     if lines[-1]:
         raise Refused("the response ends in the middle of a line")
+    if _FAILED_SCRAPE.search(page):
+        raise Refused("the exporter could not read all MBeans (jmx_scrape_error is 1); see its log")
     known_as: dict[str, str | None] = {}
     found = False
     unwanted = "#"

@@ -106,7 +106,7 @@ async def _query(
     try:
         series = reply["data"]["result"] if reply["status"] == "success" else None
         moments = _by_moment(series, start, end, step) if series is not None else None
-        missing = _missing(reply)
+        missing = _missing(reply) or response.headers.get("M3-Results-Limited")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Refused("the response is not from a Prometheus server; check the address") from None
     if moments is None:
@@ -130,7 +130,8 @@ def _missing(reply: dict[str, Any]) -> str | None:
 def _by_moment(series: list[Any], start: datetime, end: datetime, step: timedelta) -> dict[datetime, _Series]:
     """Series by time; of equal series, as from two servers of a pair, the one that continues the longest comes last."""
     moments: dict[datetime, _Series] = {}
-    for one in sorted(series, key=lambda one: (one["values"][-1][0], sorted(one["metric"].items()))):
+    with_numbers = [one for one in series if one.get("values")]  # native histograms have none
+    for one in sorted(with_numbers, key=lambda one: (one["values"][-1][0], sorted(one["metric"].items()))):
         labels = tuple((key, value) for key, value in one["metric"].items() if key != "__name__")
         for seconds, value in one["values"]:
             # The exact requested time: the server rounds to milliseconds, a step to microseconds.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.cli import shared
+from streamwarden.detectors.bootstrap import BootstrapServers
 from streamwarden.rendering.readable import counted, readable
 from streamwarden.store.queries import Row, ask
 
@@ -49,7 +49,10 @@ def removal(
     config = shared.config_if_any()
     with shared.warehouse().connect() as connection:
         topics = ask(connection, "plans/removal", application_id=application, cluster=cluster)
+        if cluster and not topics:
+            shared.require_cluster(connection, cluster, "--cluster")
         brokers = ask(connection, "plans/rebalance_brokers", cluster=topics[0]["cluster"]) if park and topics else []
+        bootstrap = BootstrapServers.of(connection, config)
     clusters = sorted({row["cluster"] for row in topics})
     if not topics:
         raise StreamwardenError(f"{application}: has no internal topics in the newest evaluated hour.")
@@ -65,11 +68,11 @@ def removal(
             f"{clusters[0]}: no parked broker responded over JMX; they are set in parked_brokers of"
             " topic_on_parked_broker."
         )
-    print("\n".join(removal_plan(application, clusters[0], topics, config, parked)))
+    print("\n".join(removal_plan(application, clusters[0], topics, bootstrap.servers(clusters[0]), parked)))
 
 
 def removal_plan(
-    application: str, cluster: str, topics: list[Row], config: Config, parked: Sequence[int] = ()
+    application: str, cluster: str, topics: list[Row], servers: str, parked: Sequence[int] = ()
 ) -> list[str]:
     """Shell lines that remove an application's internal topics.
 
@@ -78,7 +81,6 @@ def removal_plan(
         parked: brokers that keep one replica of each partition; none: the topics are deleted.
     """
     known = sum(row["log_bytes"] for row in topics if row["log_bytes"] is not None)
-    servers = config.bootstrap_servers(cluster)
     partitions = sum(row["partitions"] for row in topics)
     names = [row["topic"] for row in topics]
     lines = [
@@ -140,6 +142,7 @@ def _held(connection: sa.Connection, cluster: str) -> tuple[list[Row], list[Row]
     """Rows of `plans/rebalance_brokers` and `plans/rebalance_partitions` of a cluster, in its newest hour."""
     brokers = ask(connection, "plans/rebalance_brokers", cluster=cluster)
     if not brokers:
+        shared.require_cluster(connection, cluster)
         raise StreamwardenError(f"{cluster}: has no brokers in the newest gathered hour.")
     return brokers, ask(connection, "plans/rebalance_partitions", cluster=cluster, hour=brokers[0]["hour"])
 
@@ -156,13 +159,14 @@ def rebalance(
     config = shared.config_if_any()
     with shared.warehouse().connect() as connection:
         brokers, partitions = _held(connection, cluster)
+        servers = BootstrapServers.of(connection, config).servers(cluster)
     if not partitions:
         raise StreamwardenError(f"{cluster}: has no partitions in the hour {brokers[0]['hour']:%FT%H:%M} UTC.")
     balance = Balance.of(brokers, partitions)
     before = balance.spreads()
     planned = plan(balance, most=moves)
     throttle = None if throttle_mb is None else throttle_mb * 1e6
-    print("\n".join(rebalance_plan(cluster, brokers, before, planned, config.bootstrap_servers(cluster), throttle)))
+    print("\n".join(rebalance_plan(cluster, brokers, before, planned, servers, throttle)))
 
 
 def rebalance_plan(
@@ -212,14 +216,16 @@ def replicas(
     with shared.warehouse().connect() as connection:
         evaluated = ask(connection, "plans/replicas", cluster=cluster)
         if not evaluated:
+            shared.require_cluster(connection, cluster)
             raise StreamwardenError(f"{cluster}: the replication of its topics was not evaluated.")
         topics = [row for row in evaluated if row["topic"]]
         if not topics:
             raise StreamwardenError(f"{cluster}: no topic needs other replicas, as of the newest evaluated hour.")
         brokers, partitions = _held(connection, cluster)
+        servers = BootstrapServers.of(connection, config).servers(cluster)
     placed = place(brokers, topics, partitions)
     throttle = None if throttle_mb is None else throttle_mb * 1e6
-    lines = replicas_plan(cluster, brokers, topics, placed, config.bootstrap_servers(cluster), throttle)
+    lines = replicas_plan(cluster, brokers, topics, placed, servers, throttle)
     print("\n".join(lines))
 
 

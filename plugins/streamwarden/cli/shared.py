@@ -60,6 +60,16 @@ def warehouse() -> sa.Engine:
     return migrated_warehouse(load_config())
 
 
+def require_cluster(connection: sa.Connection, cluster: str, option: str = "") -> None:
+    """Raises StreamwardenError if there is no such cluster, in the config or in the newest day; `option`: its name."""
+    from streamwarden.store.queries import ask
+
+    known = {one.name for one in config_if_any().kafka} | {row["cluster"] for row in ask(connection, "plans/clusters")}
+    if cluster not in known:
+        there = f"there are: {', '.join(sorted(known))}" if known else "none is configured or was collected"
+        raise StreamwardenError(f"{option} {cluster}: no such cluster; {there}.".lstrip())
+
+
 def hour(text: str | None) -> datetime:
     """The hour that an option names; by default the last full one."""
     from streamwarden.base.hours import last_full_hour, parse_hour

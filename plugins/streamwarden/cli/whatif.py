@@ -45,6 +45,8 @@ def topic(
             connection, "plans/whatif_topic", cluster=cluster, partitions=partitions, replicas=replicas,
             readers=readers, bytes_per_second=mb_per_second * 1e6, retention_hours=retention_hours,
         )  # fmt: skip
+        if not brokers:
+            shared.require_cluster(connection, cluster, "--cluster")
     if not brokers:
         raise StreamwardenError(f"--cluster {cluster}: has no brokers in the newest gathered hour.")
     if as_json:

@@ -18,6 +18,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import ensure_day
 from streamwarden.detectors import select
+from streamwarden.detectors.bootstrap import BootstrapServers
 from streamwarden.detectors.exceptions import applies_to, exceptions_of
 from streamwarden.detectors.finding import Finding, make_finding
 from streamwarden.detectors.load import EXCEPTED, Detector
@@ -68,14 +69,13 @@ def findings(
         StreamwardenError: PostgreSQL rejects the SQL, or a row is invalid; one line.
     """
     found: list[Finding] = []
-    servers = _discovered_servers(connection, config, hour)
-    down = _hosts_down(connection, hour)
+    bootstrap = BootstrapServers.of(connection, config, hour)
     for one in evaluated_rows(connection, detector, hour, config, params, {}):
         if one.excepted:
             message = f"Excluded by the config: {one.excepted}."
             found.append(Finding(detector.id, one.resource, EXCEPTED, "ok", None, {}, message))
         else:
-            context = _context(config, one.resource, servers, down)
+            context = _context(one.resource, bootstrap)
             found.append(make_finding(detector, one.row, one.resource, one.params, context))
     return with_age_of_prices(connection, hour, found)
 
@@ -190,46 +190,10 @@ def _resources(
     return resources
 
 
-def _discovered_servers(connection: sa.Connection, config: Config, hour: datetime) -> dict[str, str]:
-    """Bootstrap servers of discovered clusters of MSK and Strimzi by name, as the last day has them."""
-    if not (config.msk or config.kubernetes):
-        return {}
-    query = sa.text("""
-        select distinct on (cluster) cluster, bootstrap_servers
-        from (
-          select hour, cluster, bootstrap_servers from inventory.msk_cluster_hourly
-          union all
-          select hour, cluster, bootstrap_servers from inventory.strimzi_resource_hourly
-        ) as discovered
-        where hour > :hour - interval '24 hours' and hour <= :hour and bootstrap_servers is not null
-        order by cluster, hour desc""")
-    return {row.cluster: row.bootstrap_servers for row in connection.execute(query, {"hour": hour})}
-
-
-def _hosts_down(connection: sa.Connection, hour: datetime) -> dict[str, set[str]]:
-    """By cluster, the hosts of which no broker is listed in the hour: a client should not begin with them."""
-    hosts: dict[str, set[str]] = {}
-    for cluster, host in connection.execute(_HOSTS_DOWN, {"hour": hour}):
-        hosts.setdefault(cluster, set()).add(host.lower())
-    return hosts
-
-
-def _reachable(servers: str, down: set[str]) -> str:
-    """Bootstrap servers without those on these hosts; all of them if none would be left."""
-    up = [one.strip() for one in servers.split(",") if one.strip().rpartition(":")[0].strip("[]").lower() not in down]
-    return ",".join(up) if down and up else servers
-
-
-def _context(
-    config: Config, resource: Resource, msk_servers: Mapping[str, str], down: Mapping[str, set[str]]
-) -> dict[str, Any]:
-    cluster = resource.columns.get("cluster") or ""
-    servers = config.bootstrap_servers(cluster)
-    if cluster in msk_servers and cluster not in {one.name for one in config.kafka}:
-        servers = msk_servers[cluster]
+def _context(resource: Resource, bootstrap: BootstrapServers) -> dict[str, Any]:
     return {
         "name": resource.name, "owner": resource.owner, "application": resource.application,
-        "bootstrap_servers": _reachable(servers, down.get(cluster, set())),
+        "bootstrap_servers": bootstrap.servers(resource.columns.get("cluster") or ""),
     }  # fmt: skip
 
 
@@ -301,21 +265,6 @@ _FOR_LARGE_QUERIES = sa.text("""
       set_config('work_mem', '64MB', true), set_config('jit', 'off', true),
       set_config('random_page_cost', '1.1', true)""")
 # A join, because with `= any(:keys)` PostgreSQL compares each row with all keys one by one.
-_HOSTS_DOWN = sa.text("""
-    select distinct b.cluster, last.host
-    from inventory.broker_hourly as b
-    cross join lateral (
-      select p.host from inventory.broker_hourly as p
-      where
-        p.cluster = b.cluster and p.broker_id = b.broker_id and p.host is not null
-        and p.hour < :hour and p.hour >= cast(:hour as timestamptz) - interval '7 days'
-      order by p.hour desc limit 1
-    ) as last
-    where
-      b.hour = :hour and not b.is_listed and not exists (
-        select from inventory.broker_hourly as o
-        where o.hour = :hour and o.cluster = b.cluster and o.is_listed and o.host = last.host
-      )""")
 _RESOURCES = sa.text("""
     select key, name, owner, application
     from public.resources(:hour)

@@ -144,6 +144,60 @@ def test_no_plan_removes_what_is_in_use_or_what_nobody_has_evaluated(
     assert done.stderr == "streamwarden: else: is not abandoned: it was not evaluated.\n"
 
 
+def test_commands_of_a_plan_begin_with_a_broker_that_is_up(warehouse: sa.Engine, environment: dict[str, str]) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "c", "abandoned", "Nobody has used it for 9 d.")
+    text = "kafka: [{name: c, bootstrap_servers: 'kafka-1:9092,kafka-2:9092'}]\n"
+    Path(environment[CONFIG_ENV]).write_text(text)
+    _insert(warehouse, "detect.load", {"app": "topics", "status": "loaded"})
+    before = {"hour": HOUR - timedelta(hours=1), "cluster": "c", "is_listed": True}
+    now = {"cluster": "c", "is_listed": True}
+    _insert(
+        warehouse, "inventory.broker_hourly",
+        before | {"broker_id": 1, "host": "kafka-1"}, before | {"broker_id": 2, "host": "kafka-2"},
+        now | {"broker_id": 1, "host": None, "is_listed": False}, now | {"broker_id": 2, "host": "kafka-2"},
+    )  # fmt: skip
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert "--bootstrap-server kafka-2:9092 " in done.stdout and "kafka-1" not in done.stdout
+
+
+def test_commands_of_a_plan_name_the_servers_of_a_discovered_cluster(
+    warehouse: sa.Engine, environment: dict[str, str]
+) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "orders", "abandoned", "Nobody has used it for 9 d.")
+    Path(environment[CONFIG_ENV]).write_text("msk: [{account: '111122223333', regions: [eu-central-1]}]\n")
+    _insert(warehouse, "detect.load", {"app": "topics", "status": "loaded"})
+    found = {
+        "account": "111122223333",
+        "region": "eu-central-1",
+        "cluster": "orders",
+        "bootstrap_servers": "b-1.kafka:9098",
+    }
+    _insert(warehouse, "inventory.msk_cluster_hourly", found)
+    done = in_this_process("plan", "removal", "old", **environment)
+    assert "--bootstrap-server b-1.kafka:9098 " in done.stdout and "<host:port>" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["plan", "removal", "old", "--cluster", "nope"],
+        ["plan", "rebalance", "nope"],
+        ["plan", "replicas", "nope"],
+        ["whatif", "topic", "--cluster", "nope", "--partitions", "1", "--mb-per-second", "1"],
+    ],
+)
+def test_an_unknown_cluster_is_named_with_those_that_exist(
+    warehouse: sa.Engine, environment: dict[str, str], command: list[str]
+) -> None:
+    _evaluated(warehouse)
+    _abandoned(warehouse, "d", "abandoned", "Nobody has used it for 9 d.")
+    _insert(warehouse, "detect.load", {"app": "topics", "status": "loaded"})
+    done = in_this_process(*command, **environment)
+    assert done.returncode == 1 and "nope: no such cluster; there are: c, d." in done.stderr
+
+
 def test_an_application_id_in_two_clusters_needs_the_cluster(warehouse: sa.Engine, environment: dict[str, str]) -> None:
     _evaluated(warehouse)
     _abandoned(warehouse, "c", "in_use", "It is in use.")
@@ -228,7 +282,7 @@ def test_whatif_reports_limits_that_a_topic_would_exceed(warehouse: sa.Engine, e
     done = in_this_process(
         "whatif", "topic", "--cluster", "x", "--partitions", "1", "--mb-per-second", "1", **environment
     )
-    assert done.stderr == "streamwarden: --cluster x: has no brokers in the newest gathered hour.\n"
+    assert done.stderr == "streamwarden: --cluster x: no such cluster; there are: c.\n"
 
 
 def test_costs_are_volumes_logs_and_possible_savings(warehouse: sa.Engine) -> None:

@@ -110,6 +110,14 @@ def test_a_truncated_page_that_http_does_not_detect(agents: Agents) -> None:
     assert [row["metric"] for row in rows] == [None]
 
 
+@pytest.mark.parametrize("failed", ["jmx_scrape_error 1.0", 'jmx_scrape_error{job="a",} 1', "jmx_scrape_error 1.0\r"])
+def test_a_page_of_an_exporter_that_could_not_read_all_mbeans(failed: str) -> None:
+    page, names = "jvm_threads_current 3\n%s\n", names_of("app", 0, 1)
+    assert list(series_of((page % "jmx_scrape_error 0.0").encode(), names))
+    with pytest.raises(Refused, match="the exporter could not read all MBeans"):
+        list(series_of((page % failed).encode(), names))
+
+
 @pytest.mark.parametrize(
     ("page", "reason"),
     [

@@ -55,10 +55,12 @@ class _Server(BaseHTTPRequestHandler):
             self.close_connection = True  # the port is closed by now
             return
         text = {"fails": '{"status": "error", "error": "x"}', "strange": '{"status": "success"}'}
-        body = text.get(kind) or json.dumps(
-            {"status": "success", **self.server.remark, "data": {"result": _answer(form, self.server.series)}}
-        )
+        remark = {key: value for key, value in self.server.remark.items() if key != "headers"}
+        result = [*_answer(form, self.server.series), {"metric": {"__name__": "a_histogram"}, "histograms": []}]
+        body = text.get(kind) or json.dumps({"status": "success", **remark, "data": {"result": result}})
         self.send_response(422 if kind == "rejects" else 200)
+        for name, value in self.server.remark.get("headers", {}).items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body.encode())
@@ -253,6 +255,7 @@ def test_a_highly_available_pair_is_read_once(prometheus: _Listening) -> None:
         ({"isPartial": True}, "some storage nodes did not respond"),
         ({"warnings": [], "isPartial": False, "infos": ["PromQL info: not a counter"]}, None),
         ({"warnings": None}, None),
+        ({"headers": {"M3-Results-Limited": "max_fetch_series_limit_applied"}}, "max_fetch_series_limit_applied"),
     ],
 )
 def test_a_partial_response_is_an_error(prometheus: _Listening, remark: dict[str, Any], reason: str | None) -> None:

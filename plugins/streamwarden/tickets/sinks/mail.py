@@ -168,10 +168,11 @@ class Tracker:
 def new_mail() -> EmailMessage:
     """An empty mail that does not encode message ids: Python encodes long ones, and mailboxes do not decode them.
 
-    `In-Reply-To` and `References` take one id (cpython #79986).
+    `In-Reply-To` and `References` take one id (cpython #79986). Parts of the mail have the same headers: an image's
+    `Content-ID` is what the HTML refers to.
     """
     headers = HeaderRegistry()
-    for name in ("in-reply-to", "references"):
+    for name in ("in-reply-to", "references", "content-id"):
         headers.map_to_type(name, MessageIDHeader)  # type: ignore[arg-type]  # the registry mixes it into BaseHeader
     return EmailMessage(policy.EmailPolicy(header_factory=headers))
 

@@ -14,6 +14,7 @@ HIDDEN = "<!-- streamwarden: "
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$&%^])")
 _BEGINS = re.compile(r"^(\d+(?=[.)](?:\s|$))|(?=[#+\-=/:]))")  # a heading, a list, a quick action of GitLab's
 _CALLS = re.compile(r"([@#!])(?=\w)")  # a person, an issue, a merge request
+_EMOJI = re.compile(r":(?=[A-Za-z0-9_+-]+:)")  # replaced in the finished page, where a backslash is gone
 _WORD_JOINER = "\u2060"
 
 
@@ -30,7 +31,8 @@ def hidden(marker: str) -> str:
 
 def escaped(text: str) -> str:
     """Text with all markup escaped."""
-    return _BEGINS.sub(r"\1\\", _SPECIAL.sub(r"\\\1", _CALLS.sub(rf"\1{_WORD_JOINER}", text)))
+    called = _EMOJI.sub(f":{_WORD_JOINER}", _CALLS.sub(rf"\1{_WORD_JOINER}", text))
+    return _BEGINS.sub(r"\1\\", _SPECIAL.sub(r"\\\1", called))
 
 
 def _text(sections: Sequence[Section]) -> str:

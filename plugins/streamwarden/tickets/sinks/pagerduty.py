@@ -9,6 +9,7 @@ comments on closed incidents are not delivered.
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -23,6 +24,7 @@ from streamwarden.tickets.sinks.plain import notification_text
 SUMMARY_LIMIT = 1024
 TEXT_LIMIT = 100_000  # an event has at most 512 KB, a character up to four bytes
 NOTE_LIMIT = 25_000
+log = logging.getLogger(__name__)
 STATES: dict[str, State] = {"triggered": "open", "acknowledged": "acknowledged", "resolved": "closed"}
 _BEFORE = "streamwarden-"
 
@@ -134,7 +136,10 @@ class Tracker:
         if self._rest is not None and incident is not None and update.action != "reopen":
             text = notification_text(update.notification, NOTE_LIMIT - 200)
             note = {"note": {"content": f"{text}\nReference: {update.marker}"}}
-            self._rest.request("POST", f"/incidents/{incident.id}/notes", _NewNote, json=note)
+            try:
+                self._rest.request("POST", f"/incidents/{incident.id}/notes", _NewNote, json=note)
+            except Refused as error:  # the event took effect; a refusal would repeat and block all later changes
+                log.warning("%s: %s: the note is left out", update.key, error)
 
     def _trigger(self, key: str, title: str, severity: str, notification: Notification | None, marker: str) -> None:
         finding = notification.finding if notification else None

@@ -7,6 +7,7 @@ People respond in the tracker: the status `in-progress` acknowledges, `deferred`
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import httpx
@@ -29,6 +30,7 @@ from streamwarden.tickets.sinks.credentials import login
 from streamwarden.tickets.sinks.http import TIMEOUT_SECONDS, TOTAL_SECONDS
 from streamwarden.tickets.sinks.plain import issue_text, notification_text
 
+log = logging.getLogger(__name__)
 PRIORITY = {"critical": "critical", "warning": "urgent", "info": "bug"}
 CLOSED, SNOOZED, REOPENED, WORKED_ON = ("resolved", "done-cbb"), "deferred", "unread", "in-progress"
 ANSWERED = {"acknowledged": WORKED_ON, "snoozed": SNOOZED}
@@ -116,7 +118,10 @@ class Tracker:
             "messages": [message],
         }
         if issue_draft.plot_png:
-            issue["files"] = [self._add_file("plot.png", issue_draft.plot_png)]
+            try:
+                issue["files"] = [self._add_file("plot.png", issue_draft.plot_png)]
+            except StreamwardenError as error:  # a ticket without its chart is better than no ticket
+                log.warning("no plot in Roundup: %s", error)
         token = str(self._ask("POST", "/issue/@poe", json={})["link"]).rsplit("/", 1)[-1]
         try:
             key = self._ask("POST", f"/issue/@poe/{token}", json=issue)["id"]

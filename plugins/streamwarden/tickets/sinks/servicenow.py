@@ -111,7 +111,7 @@ class Tracker(IssueTracker[_Incident]):
         """Creates the incident and returns it."""
         values: dict[str, Any] = {
             "short_description": issue_draft.title[:TITLE_LIMIT],
-            "description": notification_text(issue_draft.notification, TEXT_LIMIT),
+            "description": _plain(notification_text(issue_draft.notification, TEXT_LIMIT)),
             "correlation_id": issue_draft.fingerprint,
             "correlation_display": "Streamwarden",
             "urgency": URGENCY[issue_draft.severity],
@@ -131,7 +131,7 @@ class Tracker(IssueTracker[_Incident]):
         if incident is None or not self._is_ours(incident, update.fingerprint):
             raise IssueGone(f"{self._api.url}: {update.key} is not the incident that was filed.")
         reference = _reference(update.marker)
-        text = notification_text(update.notification, TEXT_LIMIT - len(reference) - 1)
+        text = _plain(notification_text(update.notification, TEXT_LIMIT - len(reference) - 1))
         values: dict[str, Any] = {"work_notes": f"{text}\n{reference}", "urgency": URGENCY[update.severity]}
         is_over = incident.state in (RESOLVED, CLOSED, CANCELED)
         if update.action == "close" and not is_over:
@@ -194,3 +194,8 @@ def _id(key: str) -> str:
 
 def _reference(marker: str) -> str:
     return f"Reference: {marker}"
+
+
+def _plain(text: str) -> str:
+    """Text in which `[code]` begins no HTML, as it does in journal fields."""
+    return re.sub(r"\[(?=/?code\])", "(", text, flags=re.IGNORECASE)

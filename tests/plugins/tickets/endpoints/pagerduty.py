@@ -29,6 +29,8 @@ class PagerDuty(Endpoint):
     events: list[dict[str, Any]] = field(default_factory=list)
     noted: list[str] = field(default_factory=list)
     """Id of the incident of each note."""
+    takes_notes: bool = True
+    """Whether the API key may write."""
     supported_responses: ClassVar[tuple[str, ...]] = ("acknowledged", "closed")
     displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged",)
     can_delete: ClassVar[bool] = False
@@ -124,6 +126,8 @@ class PagerDuty(Endpoint):
         return 200, {"notes": [{"id": "1", "content": text} for _, text in self.log[key]]}
 
     def create_note(self, request: httpx.Request, id_: str) -> Any:
+        if not self.takes_notes:
+            return 403, {"error": {"message": "Access Denied", "code": 2010}}
         if "@" not in request.headers.get("from", ""):
             return 400, {"error": {"message": "Requester User Not Found", "code": 2010}}
         content = body_of(request, needs={"note"})["note"]["content"]

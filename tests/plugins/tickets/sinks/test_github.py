@@ -126,6 +126,7 @@ def test_many_issues_and_comments_are_read_to_the_end(team: Team) -> None:
         ("- x", r"\- x"),
         ("4.0 GiB, 5 %", r"4.0 GiB, 5 \%"),
         ("&lt; \\", r"\&lt; \\"),
+        ("10.0.0.1:8778:x: 07:40:00", "10.0.0.1:\u20608778:\u2060x: 07:\u206040:00"),
     ],
 )
 def test_text_is_escaped(text: str, markup: str) -> None:

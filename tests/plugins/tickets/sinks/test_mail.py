@@ -7,6 +7,7 @@ import re
 import smtplib
 from collections.abc import Iterator
 from email.message import EmailMessage
+from email.policy import SMTP
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 from streamwarden.base.config.trackers import Mail
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.tickets.sinks.contract import TrackerDown, Unsure
-from streamwarden.tickets.sinks.mail import Tracker
+from streamwarden.tickets.sinks.mail import Tracker, new_mail
 
 from tests.plugins.tickets.sinks.test_trackers import change, issue_draft
 
@@ -103,6 +104,14 @@ def test_message_ids_are_not_folded_on_the_wire(box: tuple[Box, int], sender: st
     for one in (first, *others):
         assert one[b"from"] == sender.encode()
     assert max(len(line) for wire in box[0].wire for line in wire.split(b"\r\n")) <= 998
+
+
+def test_the_id_of_an_image_is_not_folded() -> None:
+    message, content_id = new_mail(), f"<{'a' * 64}-history-of-the-hour@streamwarden>"
+    message.set_content("text")
+    message.add_alternative(f'<img src="cid:{content_id[1:-1]}">', subtype="html")
+    message.get_payload()[1].add_related(b"png", "image", "png", cid=content_id)  # type: ignore[union-attr,index]
+    assert f"Content-ID: {content_id}\r\n".encode() in message.as_bytes(policy=SMTP)
 
 
 def test_a_mail_that_one_recipient_accepts_is_delivered(box: tuple[Box, int], caplog: pytest.LogCaptureFixture) -> None:

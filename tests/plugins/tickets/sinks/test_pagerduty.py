@@ -98,6 +98,16 @@ def test_a_change_right_after_a_start_waits_for_the_new_incident(start: str, is_
     assert endpoint.incidents[1]["status"] == ("resolved" if action == "close" else "triggered")
 
 
+def test_a_read_only_key_does_not_block_changes(caplog: pytest.LogCaptureFixture) -> None:
+    team = Team("pagerduty")
+    issue = team.sink.create(issue_draft())
+    endpoint_of(team).takes_notes = False
+    team.sink.update(change(issue.key, "comment", "More.", "m1"))
+    team.sink.update(change(issue.key, "close", "Over.", "m2"))
+    assert [incident["status"] for incident in endpoint_of(team).incidents] == ["resolved"]
+    assert "Access Denied (HTTP 403): the note is left out" in caplog.text
+
+
 def test_wrong_keys_are_named() -> None:
     with pytest.raises(TrackerDown, match=r"rejects the credentials \(HTTP 401\)"):
         Team("pagerduty", api_token="wrong").sink.check()

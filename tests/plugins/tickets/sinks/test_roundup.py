@@ -237,3 +237,27 @@ def test_a_flaky_tracker_receives_each_ticket_and_comment_once(tracker: Tracker,
     filed = [one for one in tracker.issues() if one["title"] == title]
     assert [str(one["id"]) for one in filed] == [issue.key]
     assert [text.strip() for text in tracker.texts(filed[0])][1:] == ["Once."]
+
+
+class _WithoutFiles(_Flaky):
+    """Proxies to the real tracker, but refuses files."""
+
+    def do_POST(self) -> None:
+        if self.path.endswith("/file"):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_error(403, "File too large")
+        else:
+            self._pass_on()
+
+
+def test_a_ticket_is_filed_without_a_chart_that_the_tracker_refuses(
+    tracker: Tracker, caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = type("H", (_WithoutFiles,), {"target": tracker.settings.url, "seen": {}})
+    with answering(HTTPServer(("127.0.0.1", 0), handler)) as proxy:
+        url = f"http://127.0.0.1:{proxy.server_port}"
+        sink = RoundupSink("roundup", tracker.settings.model_copy(update={"url": url}))
+        issue = sink.create(issue_draft("f9", "without a chart"))
+    (filed,) = [one for one in tracker.issues() if one["title"] == "without a chart"]
+    assert (str(filed["id"]), filed["files"]) == (issue.key, [])
+    assert "no plot in Roundup" in caplog.text

@@ -40,6 +40,14 @@ def test_closing_sets_code_and_notes_and_reopening_sets_the_state_new() -> None:
         team.sink.update(change(issue.key, "reopen", "It is back.", "m4"))
 
 
+def test_a_text_begins_no_html() -> None:
+    team = Team("servicenow")
+    issue = team.sink.create(issue_draft())
+    team.sink.update(change(issue.key, "comment", "client [code]<a href='//x'>[/CODE] [b]"))
+    ((note,),) = endpoint_of(team).journal.values()
+    assert "client (code]<a href='//x'>(/CODE] [b]" in note
+
+
 def test_the_error_for_a_mandatory_field_is_that_of_servicenow() -> None:
     team = Team("servicenow", close_code="")
     issue = team.sink.create(issue_draft())
