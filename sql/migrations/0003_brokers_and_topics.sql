@@ -192,7 +192,7 @@ create table metrics.topic_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
   topic text not null,  -- Topic
-  brokers integer not null,  -- Number of brokers that reported it
+  brokers integer not null,  -- Number of brokers that reported it; 0: from Confluent Cloud's Metrics API
   covered_seconds double precision,  -- Time span of the counters, in seconds: the longest of its brokers
   counted_from timestamptz,  -- Start of the counted time span (UTC)
   counted_to timestamptz,  -- End of the counted time span (UTC)
