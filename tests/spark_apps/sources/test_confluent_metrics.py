@@ -20,7 +20,7 @@ from spark_apps.submit import run_app
 from tests.spark_apps.sources.confluent_api import CLUSTER, KEY, SECRET, Cloud, confluent_api
 from tests.spark_apps.sources.reading import rows_of
 
-LAST = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - HOUR
+LAST = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) - 2 * HOUR  # complete, whatever the minute
 RATES = {
     "received_bytes": {"orders": 1000.0, "clicks": 10.0},
     "sent_bytes": {"orders": 3000.0},
