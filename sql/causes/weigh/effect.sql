@@ -25,7 +25,7 @@ where
   f.hour = :hour
   and coalesce(
     (
-      select bool_and(coalesce(f.metrics ->> i.key, i.value) = i.value)
+      select bool_and(f.metrics ->> i.key = i.value)
       from jsonb_each_text(nullif(m.effect_if, 'null')) as i
     ),
     true

@@ -43,7 +43,7 @@ left join lateral (
   select
     -- A group waits for a transaction only where it has read everything before it.
     count(*) filter (where o.is_late and (e.at_stable_offset and o.is_before_stable) is not true) as late,
-    coalesce(e.at_stable_offset and bool_and(o.is_before_stable is false) filter (where o.is_late), false) as is_confirmed,
+    e.at_stable_offset and bool_and(o.is_before_stable is false) filter (where o.is_late) as is_confirmed,
     count(*) as partitions
   from jsonb_to_recordset(c.affected) as a (topic text, partition integer)
   inner join group_partition as o

@@ -130,8 +130,9 @@ peer_elsewhere as (
   inner join evaluated as v on q.detector = v.detector and q.cluster = v.cluster
   left join exposed as x
     on q.mechanism = x.mechanism and q.cause = x.cause and q.detector = x.detector and v.resource = x.resource
-  -- What another cause explains, or this one by another mechanism, is no evidence against this one.
-  left join explained as o on v.fingerprint = o.effect and (q.cause, q.mechanism) <> (o.cause, o.mechanism)
+  -- What another cause explains, or this one by another mechanism, is no evidence against this one. What this one explains
+  -- by this mechanism is exposed to it.
+  left join explained as o on v.fingerprint = o.effect
   group by q.mechanism, q.cause, q.detector
 )
 

@@ -1,4 +1,4 @@
-"""msk_brokers, broker_storage_price, pod_volumes, pods: what the inventory says about brokers and pods."""
+"""msk_brokers, broker_storage_price, pod_volumes, pods, host_memory, client_topics: brokers, pods, hosts, clients."""
 
 from __future__ import annotations
 
@@ -201,3 +201,58 @@ def test_a_run_that_ended_before_or_otherwise_is_no_oom_kill_of_the_hour(
 )
 def test_names_and_state_of_a_pod(module_warehouse: sa.Engine, columns: dict[str, Any], shown: tuple[Any, ...]) -> None:
     assert _pods(module_warehouse, [columns], "pod_workload, pod_strimzi_cluster, pod_is_in_back_off") == [shown]
+
+
+def test_memory_of_a_host_is_that_of_ec2_and_otherwise_that_of_its_node_exporter(module_warehouse: sa.Engine) -> None:
+    host = {**PLACE, "instance_id": "i"}
+    used = {**host, "memory_used_mean_percent": 50}
+    elsewhere = [
+        {**used, **other, "memory_used_mean_percent": 90}
+        for other in ({"account": "2"}, {"region": "s"}, {"instance_id": "not listed"}, _at(1))
+    ]
+    nodes = [
+        {
+            "instance_id": instance,
+            "endpoint": f"of {instance}",
+            "memory_bytes": memory,
+            "memory_used_mean_percent": 60,
+            **at,
+        }
+        for instance, memory, at in (("i", 9, {}), ("only exporter", 4, {}), (None, 5, {}), ("before", 6, _at(1)))
+    ]
+    found = rows_for(
+        module_warehouse,
+        {"inventory.instance_hourly": [{**host, "memory_bytes": 8}, {**host, "instance_id": "stopped", **_at(1)}],
+         "metrics.instance_hourly": [used, *elsewhere], "metrics.node_hourly": nodes},
+        "select * from metrics.host_memory(:hour) order by 1",
+    )  # fmt: skip
+    assert found == [("i", 8, 50), ("only exporter", 4, 60)]
+
+
+def test_a_consumer_reports_underscores_for_the_dots_of_a_topic(module_warehouse: sa.Engine) -> None:
+    listed = [
+        {"cluster": cluster, "topic": topic}
+        for cluster, topic in (("c", "a.b"), ("c", "x.y"), ("c", "x_y"), ("c", "p_q"), ("d", "only.d"))
+    ]
+    reported = [
+        ("consumer", "a_b"),
+        ("producer", "a_b"),
+        ("consumer", "x_y"),
+        ("consumer", "p_q"),
+        ("consumer", "only_d"),
+    ]
+    clients = [
+        {"cluster": "c", "topic": topic, "kind": kind, "client_id": "i", "app": "a", "endpoint": "e", "records": 10,
+         "bytes": 100, "covered_seconds": 5, **at}
+        for kind, topic in reported for at in ({}, _at(1))
+    ]  # fmt: skip
+    found = rows_for(
+        module_warehouse,
+        {"inventory.topic_hourly": [*listed, {"cluster": "c", "topic": "p.q", **_at(1)}],
+         "metrics.client_topic_hourly": clients},
+        "select kind, topic, records_per_second, bytes_per_second from public.client_topics(:hour) order by 1, 2",
+    )  # fmt: skip
+    assert found == [
+        ("consumer", "a.b", 2, 20), ("consumer", "only_d", 2, 20), ("consumer", "p_q", 2, 20),
+        ("consumer", "x_y", 2, 20), ("producer", "a_b", 2, 20),
+    ]  # fmt: skip
