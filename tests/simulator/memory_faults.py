@@ -195,6 +195,20 @@ class FaultBuilder:
         process.shapes.append((begins, replace(old, stores=(*few, *many))))
         self.fault(process, "write buffers beside a shared cache", begins)
 
+    def index_blocks_beside_caches(self) -> None:
+        """After a release the tables are so large that their index and filter blocks do not fit next to the caches."""
+        host = self.machine()
+        process, begins = self.process(host, self.fitting(host, 0.5)), self.at()
+        old, total = process.shapes[0][1], self.fleet.memory(host) * self.chance.uniform(1.0, 1.3)
+        process.shapes.append((begins, self.indexed(old, total)))
+        self.fault(process, "index blocks beside caches", begins)
+
+    def indexed(self, shape: Shape, total: float) -> Shape:
+        """The process with index blocks in its stores, so that it may take `total` bytes in all."""
+        shape = shape if shape.stores else replace(shape, stores=self.stores(400 * MIB))
+        each = (total - shape.may_take) / sum(store.instances for store in shape.stores)
+        return replace(shape, stores=tuple(store._replace(index_bytes=each) for store in shape.stores))
+
     def containers_together(self) -> None:
         """Each container fits its limit; the limits together exceed the host's memory."""
         processes = self.containers(3)
