@@ -23,6 +23,9 @@ from tests.simulator.memory_fleet import (
 )
 from tests.simulator.scenario import START, Fault
 
+KNOWN = timedelta(days=2)
+"""Time in which caches fill."""
+
 
 class FaultBuilder:
     """Adds hosts with faults to a fleet."""
@@ -195,6 +198,20 @@ class FaultBuilder:
         process.shapes.append((begins, replace(old, stores=(*few, *many))))
         self.fault(process, "write buffers beside a shared cache", begins)
 
+    def index_blocks_beside_caches(self) -> None:
+        """After a release the tables are so large that their index and filter blocks do not fit next to the caches."""
+        host = self.machine()
+        process, begins = self.process(host, self.fitting(host, 0.5)), self.at()
+        old, total = process.shapes[0][1], self.fleet.memory(host) * self.chance.uniform(1.0, 1.3)
+        process.shapes.append((begins, self.indexed(old, total)))
+        self.fault(process, "index blocks beside caches", begins)
+
+    def indexed(self, shape: Shape, total: float) -> Shape:
+        """The process with index blocks in its stores, so that it may take `total` bytes in all."""
+        shape = shape if shape.stores else replace(shape, stores=self.stores(400 * MIB))
+        each = (total - shape.may_take) / sum(store.instances for store in shape.stores)
+        return replace(shape, stores=tuple(store._replace(index_bytes=each) for store in shape.stores))
+
     def containers_together(self) -> None:
         """Each container fits its limit; the limits together exceed the host's memory."""
         processes = self.containers(3)
@@ -213,7 +230,7 @@ class FaultBuilder:
         """Each instance fits, but not with the stores of a dead one. A release adds the stores."""
         count = self.chance.choice([2, 3])
         processes = self.instances(count, {2: 0.46, 3: 0.52}[count])
-        begins = self.at()
+        begins = self.at(72)
         for process in processes:
             shape = process.shapes[0][1]
             process.shapes = [(START, replace(shape, stores=())), (begins, shape)]
@@ -224,7 +241,7 @@ class FaultBuilder:
         first, second, third = self.instances(3, 0.24)
         wide = first.shapes[0][1]
         memory = self.fleet.memory(first.host)
-        begins = self.at()
+        begins = self.at(72)
         small = replace(wide, xmx=memory * 0.12, live=memory * 0.06)
         fourth = self.process(first.host, small, application=first.application)
         fourth.shapes[0] = (START, replace(small, stores=self.tasks(wide.stores, 3)))
@@ -238,9 +255,11 @@ class FaultBuilder:
             process.shapes = [(START, replace(shape, stores=())), (begins, shape)]
 
     def one_more_than_fits(self, process: Process, kind: str, begins: datetime) -> None:
-        due = start_of_hour(begins)
+        """Until caches have filled for two days, nobody knows what the stores of the dead one need: not due before."""
+        due = start_of_hour(begins) + KNOWN
         self.add_fault(Fault(process.unit, kind, begins, due, self.fleet.scenario.end, hurts_from=due))
         self.near(process.host, begins)
+        self.near(process.host, due)
 
     def instances(self, count: int, share: float, *, standby: bool = False, shared: bool = False) -> list[Process]:
         """An application with stores on so many hosts of one type, each filled to this share."""

@@ -50,6 +50,8 @@ class Store(NamedTuple):
     """Bytes that one RocksDB instance can cache, at the start."""
     data_per_hour: float = 0.0
     """Growth of these bytes per hour."""
+    index_bytes: float = 0.0
+    """Index and filter blocks of one instance's tables: RocksDB opens all tables, and keeps these beside the cache."""
 
     @property
     def instances(self) -> int:
@@ -98,8 +100,12 @@ class Shape:
         return 0.0 if self.buffers_in_cache else instances * self.write_buffer * self.write_buffers
 
     @property
+    def index_blocks(self) -> float:
+        return sum(s.index_bytes * s.instances for s in self.stores)
+
+    @property
     def rest(self) -> float:
-        return self.non_heap + self.threads * MIB + self.direct
+        return self.non_heap + self.threads * MIB + self.direct + self.index_blocks
 
     @property
     def may_take(self) -> float:

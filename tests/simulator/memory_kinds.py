@@ -138,6 +138,13 @@ class Builder(FaultBuilder):
         process.shapes.append((moment, process.shapes[0][1]))
         self.decoy(process, "caches still cold", moment)
 
+    def index_blocks_that_fit(self) -> None:
+        """Index and filter blocks next to the caches, and room for all of it."""
+        host = self.machine("m5.xlarge", "r5.xlarge", "m5.2xlarge")
+        total = self.fleet.memory(host) * self.chance.uniform(0.6, 0.75)
+        shape = self.indexed(self.fitting(host, 0.4), total)
+        self.decoy(self.process(host, shape), "index blocks that fit")
+
     def busy_machine(self) -> None:
         host = self.machine()
         self.decoy(self.process(host, self.fitting(host, 0.76)), "full to 76 %")
@@ -164,6 +171,7 @@ FAULTS = (
     FaultBuilder.heap_fills,
     FaultBuilder.caches_of_its_own_size,
     FaultBuilder.buffers_beside_shared_cache,
+    FaultBuilder.index_blocks_beside_caches,
     FaultBuilder.containers_together,
     FaultBuilder.death_of_one,
     FaultBuilder.death_of_two,
@@ -181,6 +189,7 @@ DECOYS = (
     Builder.restarts,
     Builder.says_nan,
     Builder.cold_caches,
+    Builder.index_blocks_that_fit,
     Builder.busy_machine,
     Builder.container_fits,
     Builder.room_for_the_dead,
@@ -195,7 +204,7 @@ def build(scenario: Scenario) -> Fleet:
     fleet = Fleet(scenario)
     builder = Builder(fleet)
     kinds = [kind for pair in zip_longest(scenario.some(FAULTS), DECOYS) for kind in pair if kind]
-    turn = 0
+    turn = builder.chance.randrange(len(kinds))  # a small fleet has only some of the kinds, which differ by seed
     while len(fleet.processes) < scenario.applications:
         if builder.chance.random() < 0.75:
             kinds[turn % len(kinds)](builder)

@@ -167,7 +167,7 @@ def _rocksdb(shape: Shape, age: timedelta, hours: float, chance: random.Random) 
                 "block_cache_usage_bytes": usage,
                 "block_cache_pinned_bytes": pinned,
                 "block_cache_capacity_bytes": capacity,
-                "table_readers_bytes": 200_000.0,
+                "table_readers_bytes": 200_000.0 + store.index_bytes * segments,
                 "sst_bytes": store.data(hours) * segments,
                 "keys": 1e6,
             }

@@ -1,7 +1,7 @@
 """Changelogs whose values are framed by a Schema Registry: Avro and Protobuf schemas that a release changes.
 
 What breaks is the text of the formats. Avro 1.11, "Schema Resolution": a reader's field without a default must be in
-the data; int is promoted to long, not back; a symbol unknown to the reader is an error without a default. Protocol
+the data; int is promoted to long, not back; a symbol that the reader does not know needs a default. Protocol
 Buffers, "Updating A Message Type": a number keeps its wire type; fields are added, removed, and renamed freely. A
 restore reads every value of the log: the fault ends with the last one of the old schema.
 """

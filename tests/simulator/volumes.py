@@ -26,7 +26,7 @@ from spark_apps.apps import ebs_volumes as app
 from tests.simulator.bench import Bench
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Verdict
 from tests.simulator.score import Score, score
-from tests.simulator.volume_kinds import JUST_NOW, MINUTE, Fleet, meant
+from tests.simulator.volume_kinds import JUST_NOW, MINUTE, REGION, Fleet, meant
 from tests.simulator.volume_loads import LONGEST_PAUSE, ON_OFF
 from tests.simulator.volume_sources import sources
 
@@ -42,6 +42,7 @@ DRY = 6
 PAUSE = 10
 HOURS_PER_FAULT, CONTROL_HOURS = 16, 4
 ADVICE, SINCE = "advice carries what is wanted", "since when is right"
+PRICES = "prices where they are known"
 LOST, BACKLOG_SECONDS = "hours with a backlog are reported", 600
 """A second definition of harm, without minutes at limits: how long the demand that an hour did not serve would take at
 the baseline of the volume (SSD only)."""
@@ -118,7 +119,8 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
             # help if the instance throttles the volume.
             by_instance = hurt.instance_over[first : last + 1].any()
             is_dry = volume.limits_at(start).credits and not volume.slow and not by_instance
-            enough, seen = HURTS, DRY if is_dry else HURTS
+            held = np.flatnonzero(hurt.held[first : last + 1])
+            enough, seen = HURTS, DRY if is_dry or minutes < HURTS else int(held[HURTS - 1])
         cause, due = of_cause or began, start_of_hour(start + seen * MINUTE)
         if minutes <= HARMLESS and minutes < enough:
             continue
@@ -291,18 +293,28 @@ def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:
             # If the instance's limit is lower, another volume does not help.
             if lasts and _is_of_volume(fault) and not _is_held_by_instance(fleet, verdict):
                 result.claim(ADVICE, fault, verdict, _wrong_advice(fleet, fault, verdict.metrics))
+            if verdict.metrics["advised_volume_type"] is not None:
+                result.claim(PRICES, fault, verdict, _wrong_prices(fleet, fault, verdict.metrics))
             if fault.kind.startswith("instance") and verdict.metrics.get("instance_wanted_iops") is not None:
                 result.claim(ADVICE, fault, verdict, _wrong_instance(fleet, fault, verdict.metrics))
             # For instance limits and latency the last day is not read: previously evaluated hours give the start.
             by_hours = verdict.metrics["minutes_at_instance_limit"] or verdict.metrics["slow_minutes"]
             known_from = evaluated_since(verdict) if by_hours else START
-            hurt = min(verdict.hour + HOUR, fault.ends) - max(fault.hurts_from or fault.begins, known_from)
+            hurt_from = max(fault.hurts_from or fault.begins, known_from)
+            hurt = min(verdict.hour + HOUR, fault.ends) - hurt_from
             # An on-off load is throttled again after each pause.
             if fault.ends >= verdict.hour + HOUR and hurt >= LONG and fault.kind not in ON_OFF:
                 output = max(verdict.metrics[name] or 0 for name in ("throttled_minutes", "slow_minutes"))
-                least = min(hurt, app.LOOK_BACK) / MINUTE * OF_IT
-                wrong = f"{output:.0f} min reported of {hurt / MINUTE:.0f}" if output < least else None
+                held = _held_minutes(fleet, fault, max(hurt_from, verdict.hour + HOUR - app.LOOK_BACK), verdict.hour)
+                wrong = f"{output:.0f} min reported of {held}" if output < held * OF_IT else None
                 result.claim(SINCE, fault, verdict, wrong)
+
+
+def _held_minutes(fleet: Fleet, fault: Fault, since: datetime, hour: datetime) -> int:
+    """Throttled or slow minutes of the volume from a time on until the end of an hour."""
+    held = _hurt(fleet, fleet.world.volumes[fault.resource_name]).held
+    first, last = (int((at - START) / MINUTE) for at in (since, hour + HOUR))
+    return int(held[first:last].sum())
 
 
 def _is_of_volume(fault: Fault) -> bool:
@@ -338,6 +350,13 @@ def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str
     wanted = f"{np.percentile(iops, 99):.0f} IOPS and {np.percentile(rate, 99) / 2**20:.0f} MiB/s"
     given = ", ".join(str(metric) for metric in advised if metric is not None)
     return f"{given} for {wanted}: carries it in {100 * carried:.0f} % of its minutes"
+
+
+def _wrong_prices(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:
+    """None if there are prices exactly in the region that has a price list, else the error."""
+    region = fleet.world.volumes[fault.resource_name].region
+    are_known = bool(metrics["are_prices_known"])
+    return None if are_known == (region == REGION) else f"prices {'' if are_known else 'un'}known in {region}"
 
 
 def _wrong_instance(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:
