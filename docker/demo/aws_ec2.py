@@ -35,7 +35,8 @@ def _attached(volume: Volume, now: datetime) -> bool:
 
 def _volume(volume: Volume, now: datetime) -> dict[str, Any]:
     attached = _attached(volume, now)
-    limits = volume.limits
+    configuration = volume.configuration(now)
+    volume_type, limits = configuration.volume_type, configuration.limits
     attachment = {
         "VolumeId": volume.volume_id,
         "InstanceId": volume.instance_id,
@@ -46,16 +47,16 @@ def _volume(volume: Volume, now: datetime) -> dict[str, Any]:
     }
     return {
         "VolumeId": volume.volume_id,
-        "VolumeType": volume.volume_type,
-        "Size": volume.size_gib,
+        "VolumeType": volume_type,
+        "Size": configuration.size_gib,
         # EC2 returns the baseline of gp2 as Iops, and no Iops or Throughput for HDD volumes
-        "Iops": None if limits.is_hdd or volume.volume_type == "standard" else int(limits.base_iops),
-        "Throughput": int(limits.base_bytes // MIB) if volume.volume_type == "gp3" else None,
+        "Iops": None if limits.is_hdd or volume_type == "standard" else int(limits.base_iops),
+        "Throughput": int(limits.base_bytes // MIB) if volume_type == "gp3" else None,
         "State": "in-use" if attached else "available",
-        "CreateTime": volume.created_at,
+        "CreateTime": volume.attachments[-1].created_at,
         "AvailabilityZone": _zone(volume.region),
         "Encrypted": True,
-        "MultiAttachEnabled": False,
+        "MultiAttachEnabled": volume.is_multi_attach,
         "SnapshotId": "",
         "Attachments": [attachment] if attached else [],
         "Tags": _tags(volume.tags),

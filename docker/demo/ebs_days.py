@@ -10,6 +10,8 @@ import zlib
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from demo.ebs_physics import (
     InstanceType,
     Limits,
     Minutes,
+    Served,
     charged_bytes,
     idle_seconds,
     in_flight,
@@ -66,6 +69,28 @@ class Instance:
         return f"ami-{zlib.crc32(self.region.encode()):017x}"
 
 
+class Configuration(NamedTuple):
+    """Type, size, and bought limits of a volume; None: not bought."""
+
+    volume_type: str
+    size_gib: int
+    iops: int | None
+    throughput_mib_s: int | None
+
+    @property
+    def limits(self) -> Limits:
+        return volume_limits(*self)
+
+
+class Modification(NamedTuple):
+    """A ModifyVolume: EC2 describes the new configuration from `at` on. Until `ready_at` the volume is optimizing, and
+    performs as before: AWS promises no less."""
+
+    at: datetime
+    ready_at: datetime
+    to: Configuration
+
+
 @dataclass(eq=False)
 class Volume:
     """An EBS volume with its attachment and load."""
@@ -90,10 +115,35 @@ class Volume:
     """Spans with a latency factor: the volume is impaired, or initialized from its snapshot."""
     gaps: list[tuple[datetime, datetime]] = field(default_factory=list)
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)  # minute → read and write bytes
+    modifications: list[Modification] = field(default_factory=list)
+    """In order of time."""
+    is_multi_attach: bool = False
+    """Attached to several instances; the demand of all of them is this volume's."""
+    earlier: Volume | None = None
+    """The volume at its earlier instance, if it was moved."""
+
+    @property
+    def first_configuration(self) -> Configuration:
+        return Configuration(self.volume_type, self.size_gib, self.iops, self.throughput_mib_s)
 
     @property
     def limits(self) -> Limits:
-        return volume_limits(self.volume_type, self.size_gib, self.iops, self.throughput_mib_s)
+        """The limits before any modification."""
+        return self.first_configuration.limits
+
+    def configuration(self, at: datetime) -> Configuration:
+        """What EC2 describes at a time."""
+        return next((each.to for each in reversed(self.modifications) if each.at <= at), self.first_configuration)
+
+    def limits_at(self, at: datetime) -> Limits:
+        """The limits that bind at a time."""
+        ready = (each.to for each in reversed(self.modifications) if each.ready_at <= at)
+        return next(ready, self.first_configuration).limits
+
+    @property
+    def attachments(self) -> list[Volume]:
+        """The volume at each of its instances, the last one first."""
+        return [self, *(self.earlier.attachments if self.earlier else ())]
 
 
 @dataclass
@@ -198,6 +248,8 @@ class Unit:
         It spares the simulation of quiet weeks, which is most of the work for a large world.
         """
         state = self._start(day)
+        if any(volume.modifications for volume in self.volumes):
+            return False
         iops_sum = bytes_sum = 0.0
         for volume, credits in zip(self.volumes, state, strict=False):
             read, write = volume.load.peak(day)
@@ -256,7 +308,7 @@ class Unit:
 
     def _volume(self, volume: Volume, day: int, credits: float, share: Minutes) -> Day:
         """The day of a volume: its demand, limited to what was served; the rest waits in the queue."""
-        load, limits = volume.load, volume.limits
+        load = volume.load
         attached = self._attached(volume, day)
         read, write, measured = self._wanted(volume, day, attached)
         stalled = _inside(day, volume.stalls)
@@ -265,8 +317,7 @@ class Unit:
         loop = load.concurrency / seconds_each / np.maximum(read + write, 1e-9)
         through = np.where(measured, 1, np.where(stalled, 0, np.minimum(share, np.minimum(1, loop))))
         through = np.where(within(day, volume.created_at, FOREVER), through, np.nan)
-        iops, rate = pieces(limits, load.sizes, read, write), charged_bytes(limits, load.sizes, read, write)
-        served = serve(limits, iops, rate, credits, through, load.duty)
+        served, balance_percent = _serve(volume, day, (read, write), credits, through)
         done = np.where(measured, 1, served.share)
         waiting = in_flight(read + write, done, seconds_each, load.concurrency)
         missing = ~attached | _inside(day, volume.gaps)
@@ -284,7 +335,7 @@ class Unit:
             write_bytes=sent(np.round(write * done * 60 * load.write_kib * KIB), np.float64),
             queue=sent(waiting),
             idle_seconds=sent(idle_seconds((read + write) * done, done, load.duty)),
-            balance_percent=sent(percent(served.credits, limits.credits), np.float64),
+            balance_percent=sent(balance_percent, np.float64),
             iops_exceeded=sent(served.iops_exceeded & (waiting > 0)),
             bytes_exceeded=sent(served.bytes_exceeded & (waiting > 0)),
             stalled=sent(stalled & (waiting > 0)),
@@ -307,6 +358,36 @@ class Unit:
                 measured[at] = True
                 read[at], write[at] = read_bytes / (load.read_kib * KIB) / 60, write_bytes / (load.write_kib * KIB) / 60
         return read, write, measured
+
+
+def _serve(
+    volume: Volume, day: int, wanted: tuple[Minutes, Minutes], credits: float, through: Minutes
+) -> tuple[Served, Minutes]:
+    """What the volume serves of a day's reads and writes per second, and its burst balance in percent.
+
+    A bucket that is kept by a modification keeps its credits.
+    """
+    parts, balances, sizes = [], [], volume.load.sizes
+    for minutes, limits in _limits_of(volume, day):
+        reads, writes = (each[minutes] for each in wanted)
+        iops, rate = pieces(limits, sizes, reads, writes), charged_bytes(limits, sizes, reads, writes)
+        served = serve(limits, iops, rate, min(credits, limits.credits), through[minutes], volume.load.duty)
+        credits = _last(served.credits)
+        parts.append(served)
+        balances.append(percent(served.credits, limits.credits))
+    return Served(*map(np.concatenate, zip(*parts, strict=True))), np.concatenate(balances)
+
+
+def _limits_of(volume: Volume, day: int) -> list[tuple[slice, Limits]]:
+    """The limits of a day: one, or another one from each minute on in which a modification is ready."""
+    first = day * DAY_MINUTES
+    ready = [minute_of(each.ready_at) - first for each in volume.modifications]
+    starts = [0, *(minute for minute in ready if 0 < minute < DAY_MINUTES), DAY_MINUTES]
+    return [
+        (slice(start, end), volume.limits_at(datetime.fromtimestamp((first + start) * 60, UTC)))
+        for start, end in pairwise(starts)
+        if start < end
+    ]
 
 
 def _last(credits: Minutes) -> float:

@@ -60,6 +60,9 @@ class InstanceType(NamedTuple):
 INSTANCE_TYPES = {
     "t3.small": InstanceType(2, 2, True, 174, 2085, 1000, 11800, 0.128, 5),
     "t3.medium": InstanceType(2, 4, True, 347, 2085, 2000, 11800, 0.256, 5),
+    "t3.large": InstanceType(2, 8, True, 695, 2780, 4000, 15700, 0.512, 5),
+    "t4g.medium": InstanceType(2, 4, True, 347, 2085, 2000, 11800, 0.256, 5),
+    "t4g.large": InstanceType(2, 8, True, 695, 2780, 4000, 15700, 0.512, 5),
     "m4.large": InstanceType(2, 8, False, 450, 450, 3600, 3600),
     "m4.xlarge": InstanceType(4, 16, False, 750, 750, 6000, 6000),
     "m5.large": InstanceType(2, 8, True, 650, 4750, 3600, 18750, 0.75, 10),
@@ -68,12 +71,17 @@ INSTANCE_TYPES = {
     "m5.4xlarge": InstanceType(16, 64, True, 4750, 4750, 18750, 18750, 5, 10),
     "m6i.large": InstanceType(2, 8, True, 650, 10000, 3600, 40000, 0.781, 12.5),
     "m6i.xlarge": InstanceType(4, 16, True, 1250, 10000, 6000, 40000, 1.562, 12.5),
+    "m6g.large": InstanceType(2, 8, True, 630, 4750, 3600, 20000, 0.75, 10),
+    "m6g.xlarge": InstanceType(4, 16, True, 1188, 4750, 6000, 20000, 1.25, 10),
+    "m7g.large": InstanceType(2, 8, True, 630, 10000, 3600, 40000, 0.937, 12.5),
+    "m7g.xlarge": InstanceType(4, 16, True, 1250, 10000, 6000, 40000, 1.876, 12.5),
     "c5.large": InstanceType(2, 4, True, 650, 4750, 4000, 20000, 0.75, 10),
     "c5.xlarge": InstanceType(4, 8, True, 1150, 4750, 6000, 20000, 1.25, 10),
     "c5.2xlarge": InstanceType(8, 16, True, 2300, 4750, 10000, 20000, 2.5, 10),
     "r5.large": InstanceType(2, 16, True, 650, 4750, 3600, 18750, 0.75, 10),
     "r5.xlarge": InstanceType(4, 32, True, 1150, 4750, 6000, 18750, 1.25, 10),
     "r5.2xlarge": InstanceType(8, 64, True, 2300, 4750, 12000, 18750, 2.5, 10),
+    "r7g.xlarge": InstanceType(4, 32, True, 1250, 10000, 6000, 40000, 1.876, 12.5),
 }
 
 

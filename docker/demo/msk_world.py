@@ -63,6 +63,7 @@ OF_BROKER: dict[str, tuple[str, float, int]] = {
     "ConnTrackAllowanceExceeded": ("Count", 0.0, 1),
     "ProduceThrottleTime": ("Milliseconds", 0.0, 1),
     "FetchThrottleTime": ("Milliseconds", 0.0, 1),
+    "RemoteFetchBytesPerSec": ("Bytes/Second", 0.0, 1),
 }
 """Metrics with the dimensions Cluster Name and Broker ID: unit, value where a test sets none, level."""
 OF_BURSTABLE = {"CPUCreditBalance": ("Count", 500.0, 0), "CpuCreditUsage": ("Count", 1.0, 1)}
@@ -170,6 +171,7 @@ class Msk:
         from demo.world import Metric
 
         level, left_out = LEVELS.index(cluster.level), NOT_OF_EXPRESS if cluster.is_express else set()
+        left_out = left_out | (set() if cluster.storage_mode == "TIERED" else {"RemoteFetchBytesPerSec"})
         mine = frozenset({("Cluster Name", cluster.name)})
         if not cluster.is_serverless:
             for name in OF_CLUSTER.keys() - left_out:

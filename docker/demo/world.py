@@ -10,15 +10,27 @@ import threading
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from demo.aws_glue import GlueRegistry
-from demo.ebs_days import FOREVER, Day, DayCache, Instance, InstanceDay, Unit, Volume, day_of, minute_of
+from demo.ebs_days import (
+    FOREVER,
+    Configuration,
+    Day,
+    DayCache,
+    Instance,
+    InstanceDay,
+    Modification,
+    Unit,
+    Volume,
+    day_of,
+    minute_of,
+)
 from demo.ebs_load import DAY_MINUTES, LoadModel, within
 from demo.ebs_physics import GIB, INSTANCE_TYPES, Minutes, volume_limits
 from demo.msk_world import Msk
@@ -219,6 +231,22 @@ class World:
         """The volume is detached and sends no metrics from `at` on."""
         self._change(volume_id, at, lambda volume: setattr(volume, "detached_at", at))
 
+    def modify(self, volume_id: str, at: datetime, ready_at: datetime, to: Configuration) -> None:
+        """ModifyVolume at `at`; the volume performs as before until `ready_at`."""
+        change = Modification(at, ready_at, to)
+        self._change(volume_id, at, lambda volume: volume.modifications.append(change))
+
+    def move(self, volume_id: str, at: datetime, attached_at: datetime, instance_id: str) -> Volume:
+        """Detaches the volume at `at` and attaches it to another instance; a bucket is full again by then."""
+        self.detach(volume_id, at)
+        earlier = self.volumes[volume_id]
+        moved = replace(earlier, instance_id=instance_id, created_at=attached_at, detached_at=None, earlier=earlier)
+        with self._lock:
+            self.volumes[volume_id] = moved
+            self._units[instance_id].forget(-1)
+            self._units[instance_id].volumes.append(moved)
+        return moved
+
     def delete_volume(self, volume_id: str, at: datetime) -> None:
         """The volume is deleted at `at`; CloudWatch keeps its history."""
         self._change(volume_id, at, lambda volume: setattr(volume, "deleted_at", at))
@@ -296,11 +324,13 @@ class World:
         if name == "BurstBalance":
             # A gp2 that needs no bucket has a balance of 100 % on instances before Nitro, and none on Nitro.
             is_full = volume.volume_type == "gp2" and not self.instances[volume.instance_id].type.nitro
-            return volume.limits.credits > 0 or is_full
+            configurations = [volume.first_configuration, *(each.to for each in volume.modifications)]
+            return any(each.limits.credits > 0 for each in configurations) or is_full
         if name in PROVISIONED_METRICS:
             return volume.volume_type in ("io1", "io2")
         if name in NITRO_EBS_METRICS:
-            return volume.volume_type != "standard" and self.instances[volume.instance_id].type.nitro
+            has_checks = volume.volume_type != "standard" and not volume.is_multi_attach
+            return has_checks and self.instances[volume.instance_id].type.nitro
         return name in EBS_METRICS
 
     def read(self, account: str, region: str, metric: Metric, first: int, count: int) -> tuple[str, Minutes] | None:
@@ -325,18 +355,21 @@ class World:
                 return None
             if not self._has(volume, metric.name):
                 return None
-            unit, figure = EBS_METRICS[metric.name]
-            home = self._unit_of(volume)
-            row = home.volumes.index(volume)
-            nitro = home.instance is None or home.instance.type.nitro
-            adjust = (lambda figures, day: figures) if nitro else _before_nitro(metric.name)
-            return unit, lambda day: adjust(figure(home.day(day)[0][row], volume), home.day(day)[0][row])
+            sources = [self._volume_source(each, metric.name) for each in volume.attachments]
+            return EBS_METRICS[metric.name][0], lambda day: reduce(_or_earlier, [source(day) for source in sources])
         instance = self.instances.get(dimensions.get("InstanceId", ""))
         if instance is None or (instance.account, instance.region) != (account, region):
             return None
         if metric not in set(self._instance_metrics(instance)):
             return None
         return self._instance_source(instance, metric)
+
+    def _volume_source(self, volume: Volume, name: str) -> Callable[[int], Minutes]:
+        figure, home = EBS_METRICS[name][1], self._unit_of(volume)
+        row = home.volumes.index(volume)
+        nitro = home.instance is None or home.instance.type.nitro
+        adjust = (lambda figures, day: figures) if nitro else _before_nitro(name)
+        return lambda day: adjust(figure(home.day(day)[0][row], volume), home.day(day)[0][row])
 
     def _instance_source(self, instance: Instance, metric: Metric) -> tuple[str, Callable[[int], Minutes]]:
         home = self._units[instance.instance_id]
@@ -386,6 +419,11 @@ class World:
     def _disk(self, instance: Instance, day: int) -> Minutes:
         age_days = day - day_of(instance.launched_at) + np.arange(DAY_MINUTES) / DAY_MINUTES
         return 40 + 30 * (1 - np.exp(-np.maximum(0, age_days) / 30))
+
+
+def _or_earlier(figures: Minutes, earlier: Minutes) -> Minutes:
+    """Data points of a moved volume: those of its earlier instance where the later one has none."""
+    return np.where(np.isnan(figures), earlier, figures)
 
 
 def _before_nitro(name: str) -> Callable[[Minutes, Day], Minutes]:

@@ -28,7 +28,7 @@ _COUNTERS = """(
       values
       ('bytes_in_total', s.bytes_in_total), ('bytes_out_total', s.bytes_out_total),
       ('messages_in_total', s.messages_in_total), ('failed_produces_total', s.failed_produces_total),
-      ('bytes_rejected_total', s.bytes_rejected_total),
+      ('bytes_rejected_total', s.bytes_rejected_total), ('remote_fetch_bytes_total', s.remote_fetch_bytes_total),
       ('fetch_requests_total', s.fetch_requests_total), ('produce_requests_total', s.produce_requests_total)
     ) as c (metric, value)
 )"""
@@ -82,6 +82,7 @@ def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame,
         for name in (
             "bytes_in",
             "bytes_out",
+            "remote_fetch_bytes",
             "messages_in",
             "replication_bytes_in",
             "replication_bytes_out",
@@ -196,6 +197,7 @@ def _rates() -> list[Column]:
         f.max(f.when(labels_are(), f.col("covered_seconds"))).alias("covered_seconds"),
         counted("bytes_in_total").alias("bytes_in"),
         counted("bytes_out_total").alias("bytes_out"),
+        counted("remote_fetch_bytes_total").alias("remote_fetch_bytes"),
         counted("messages_in_total").alias("messages_in"),
         counted("replication_bytes_in_total").alias("replication_bytes_in"),
         counted("replication_bytes_out_total").alias("replication_bytes_out"),
@@ -285,6 +287,7 @@ def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
 _TOPIC_COUNTS = (
     "bytes_in",
     "bytes_out",
+    "remote_fetch_bytes",
     "messages_in",
     "failed_produces",
     "bytes_rejected",

@@ -182,6 +182,8 @@ MBEANS: tuple[MBean, ...] = (
     _topic_counter("TotalProduceRequestsPerSec", "produce_requests_total"),
     _topic_counter("FailedProduceRequestsPerSec", "failed_produces_total"),  # of a topic only after a failure
     _topic_counter("BytesRejectedPerSec", "bytes_rejected_total"),
+    # Only with remote.log.storage.system.enable; of a topic only after a remote read.
+    _topic_counter("RemoteFetchBytesPerSec", "remote_fetch_bytes_total"),
     _topic_counter("ReplicationBytesInPerSec", "replication_bytes_in_total"),
     _topic_counter("ReplicationBytesOutPerSec", "replication_bytes_out_total"),
     # Never by topic.

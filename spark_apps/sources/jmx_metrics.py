@@ -40,6 +40,7 @@ METRICS: Mapping[str, Kind] = {
     "reassignment_bytes_out_total": "counter",
     "failed_produces_total": "counter",  # partitions; without the errors that are expected during leader elections
     "bytes_rejected_total": "counter",  # batches rejected as too large
+    "remote_fetch_bytes_total": "counter",  # from tiered storage (KIP-405); a part of bytes_out_total
     "fetch_requests_total": "counter",  # partitions: each fetch of a partition, by consumers and followers
     "produce_requests_total": "counter",  # partitions: each part of a request for one partition
     "produce_responses_total": "counter",  # by error; NONE: success

@@ -20,6 +20,7 @@ _OF_CONTROLLERS = frozenset({"active_controllers", "offline_partitions", "unclea
 _NOT_ALWAYS = frozenset(
     {
         "broker_info",  # `broker_id` of the endpoint stands for it
+        "remote_fetch_bytes_total",  # of brokers with tiered storage
         "client_fetch_bytes_per_second",  # of clients with a quota
         "produce_responses_total",  # since the first one
         "resident_bytes",

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSource
 from spark_apps.sources.autoscaling import ScalingActivities
 from spark_apps.sources.changelog_values import ChangelogValues
 from spark_apps.sources.cloudwatch import CloudWatchMetrics
+from spark_apps.sources.confluent_metrics import ConfluentMetrics
 from spark_apps.sources.ec2 import Ec2Instances, Ec2InstanceTypes, Ec2Volumes
 from spark_apps.sources.jmx import Jmx
 from spark_apps.sources.kafka_commits import KafkaCommits
@@ -28,6 +29,7 @@ from spark_apps.sources.schema_registry import SchemaRegistry
 SOURCES: tuple[type[DataSource], ...] = (
     ChangelogValues,
     CloudWatchMetrics,
+    ConfluentMetrics,
     Ec2Instances,
     Ec2InstanceTypes,
     Ec2Volumes,

@@ -1,4 +1,4 @@
-"""A REST API that is read with GET: bounded, retried, and silent for the run once it did not respond."""
+"""A REST API that is read: bounded, retried, and silent for the run once it did not respond."""
 
 from __future__ import annotations
 
@@ -59,24 +59,31 @@ class RestApi:
             LookupError: what was asked for does not exist (`is_missing`).
             Refused: any other failure.
         """
-        response = self._request(path, params)
+        return self._document("GET", path, params=params)
+
+    def post(self, path: str, query: Json, params: Mapping[str, Any] | None = None) -> Json:
+        """The same for a query that changes nothing, and is sent as a JSON body."""
+        return self._document("POST", path, params=params, json=query)
+
+    def _document(self, method: str, path: str, **request: Any) -> Json:
+        response = self._request(method, path, **request)
         try:
             body = json_of(response.content, self.limits)
         except LimitExceeded as limit:
-            raise Refused(f"{self.name}: {limit} (GET {path})") from None
+            raise Refused(f"{self.name}: {limit} ({method} {path})") from None
         except ValueError:
             body = None
         if response.status_code == httpx.codes.OK and body is not None:
             return body
         if response.status_code == httpx.codes.OK:
-            raise Refused(f"{self.name} responds to GET {path} with something other than JSON")
+            raise Refused(f"{self.name} responds to {method} {path} with something other than JSON")
         if response.status_code == httpx.codes.NOT_FOUND and self.is_missing(body):
             raise LookupError(path)
         raise self.refusal(path, response.status_code)
 
     def text(self, path: str) -> str:
         """The text of a response with status 200. Raises as `get`, without LookupError."""
-        response = self._request(path, None)
+        response = self._request("GET", path)
         if response.status_code != httpx.codes.OK:
             raise self.refusal(path, response.status_code)
         return response.text
@@ -89,14 +96,14 @@ class RestApi:
         """The message for any other status."""
         return Refused(f"{self.name} responds to GET {path} with status {status}")
 
-    def _request(self, path: str, params: Mapping[str, Any] | None) -> httpx.Response:
+    def _request(self, method: str, path: str, **request: Any) -> httpx.Response:
         for attempt in range(1, TRIES + 1):
             if self._silence:
                 raise Refused(self._silence)
             try:
-                response = self._client.request("GET", path, params=params)
+                response = self._client.request(method, path, **request)
             except LimitExceeded as limit:
-                raise Refused(f"{self.name}: {limit} (GET {path})") from None
+                raise Refused(f"{self.name}: {limit} ({method} {path})") from None
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 self._silence = f"{self.name} did not respond ({type(error).__name__})"
                 raise Refused(self._silence) from None

@@ -12,8 +12,8 @@ returns table (
 $$;
 comment on function public.cold_hours is
 'Hours in which a group read records that the page cache of its cluster''s brokers no longer held, by its lag or rewinds.';
--- Disk reads of each cluster's brokers and bytes sent to consumers and followers, in each hour of the days that end with
--- an hour. Null where one of them is not known. Disks that are not EBS volumes are known from node exporters.
+-- Disk reads of each cluster's brokers and bytes sent to consumers and followers, without those from tiered storage, in each
+-- hour of the days that end with an hour. Null where one of them is not known. Disks that are not EBS volumes are known from node exporters.
 create or replace function public.broker_reads_hourly(as_of timestamptz, days integer) returns table (
   hour timestamptz, cluster text, read_bytes double precision, sent_bytes double precision, is_upset boolean
 ) language sql stable rows 1000 set enable_nestloop = off as $$
@@ -45,7 +45,10 @@ create or replace function public.broker_reads_hourly(as_of timestamptz, days in
     case when count(read.bytes) = count(*) then sum(read.bytes) end,
     case
       when count(b.bytes_out_per_second) = count(*)
-        then sum(b.bytes_out_per_second + coalesce(b.replication_bytes_out_per_second, 0)) * 3600
+        then sum(
+          b.bytes_out_per_second - coalesce(b.remote_fetch_bytes_per_second, 0)
+          + coalesce(b.replication_bytes_out_per_second, 0)
+        ) * 3600
     end,
     bool_or(
       b.process_started_at > b.hour or b.under_replicated_partitions_max > 0
@@ -72,6 +75,8 @@ create or replace function public.group_cold_reads(
     topic,
     case
       when is_unknown or lag_seconds is null then null
+      -- From tiered storage.
+      when public.reads_remotely(cluster, topic, as_of, lag_seconds, lag_bytes) then 0
       when lag_seconds > page_cache_seconds then fresh_bytes + backlog_bytes
       -- What it read lies before what it has yet to read.
       else greatest(

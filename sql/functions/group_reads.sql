@@ -1,10 +1,12 @@
--- Bytes that each group of a cluster read from each topic in an hour, and how many of them were not in the page cache.
+-- Bytes that each group of a cluster read from each topic in an hour, and how many of them were not in the page cache. What
+-- a group reads beyond the local retention of a topic comes from tiered storage, so it is not cold.
 create or replace function public.group_reads(
   of_cluster text, as_of timestamptz, page_cache_share double precision, cold_seconds double precision
 ) returns table (
   group_id text, topic text, fresh_bytes double precision, cold_bytes double precision,
   accounted_bytes double precision, lag_seconds double precision, lag_bytes double precision, rewinds numeric,
-  seconds_between_commits double precision, is_cold boolean, is_silent boolean, is_unknown boolean
+  seconds_between_commits double precision, is_cold boolean, is_silent boolean, is_unknown boolean,
+  is_remote boolean
 ) language sql stable as $$
   with page_cache as materialized (
     select c.bytes, c.seconds from public.page_cache(as_of, as_of, page_cache_share) as c where c.cluster = of_cluster
@@ -14,6 +16,7 @@ create or replace function public.group_reads(
     r.group_id, r.topic, r.fresh_bytes,
     -- All of it if the lag exceeds the page cache, otherwise the part of the backlog that is older.
     case
+      when t.is_remote then 0
       when l.is_cold then r.fresh_bytes + r.backlog_bytes
       else greatest(r.backlog_bytes - coalesce(r.bytes_in_per_second * c.seconds, 0), 0)
     end,
@@ -24,7 +27,8 @@ create or replace function public.group_reads(
       when not l.is_cold or r.commits_per_partition is null then 1
       else 1 + least((1 + coalesce(r.rewinds, 0)) / greatest(l.steps - 1, 1), 1)
     end,
-    r.lag_seconds, r.lag_bytes, r.rewinds, r.seconds_between_commits, l.is_cold, r.is_silent, r.is_unknown
+    r.lag_seconds, r.lag_bytes, r.rewinds, r.seconds_between_commits, l.is_cold, r.is_silent, r.is_unknown,
+    t.is_remote
   from public.topic_readers_of(as_of) as r
   cross join page_cache as c
   cross join lateral (
@@ -35,6 +39,7 @@ create or replace function public.group_reads(
         else r.commits_per_partition
       end as steps
   ) as l
+  cross join lateral public.reads_remotely(r.cluster, r.topic, as_of, r.lag_seconds, r.lag_bytes) as t (is_remote)
   where r.cluster = of_cluster
 $$;
 comment on function public.group_reads is

@@ -1,4 +1,4 @@
--- For clusters without bytes by topic: what the brokers send above their median of the days before, and the group that lags
+-- For clusters without bytes by topic: what the brokers send, other than from tiered storage, above their median of the days before, and the group that lags
 -- most against what the page cache holds. No row with fewer than baseline_hours of history.
 create or replace function public.sent_above_baseline(
   of_hour timestamptz, of_clusters text[], baseline_days integer, baseline_hours integer, page_cache_share double precision
@@ -9,13 +9,15 @@ create or replace function public.sent_above_baseline(
   cache_seconds double precision,              -- time that the page cache holds at the hour's traffic
   is_lag_known boolean,
   longest_lag_seconds double precision,
-  lagging_group text                           -- the group with that lag
+  lagging_group text,                          -- the group with that lag
+  is_remote_known boolean                      -- whether the brokers exposed what they read from tiered storage
 ) language sql stable rows 10 as $$
   with sent_by_hour as (
     select
       b.cluster,
       b.hour,
-      sum(b.bytes_out_per_second) as bytes_per_second,
+      sum(b.bytes_out_per_second - coalesce(b.remote_fetch_bytes_per_second, 0)) as bytes_per_second,
+      count(*) = count(b.remote_fetch_bytes_per_second) as is_remote_known,
       sum(b.bytes_in_per_second + coalesce(b.replication_bytes_in_per_second, 0)) as came_per_second
     from metrics.broker_hourly as b
     where b.cluster = any(of_clusters)
@@ -48,7 +50,8 @@ create or replace function public.sent_above_baseline(
     m.bytes / nullif(s.came_per_second, 0) as cache_seconds,
     l.lag_seconds is not null as is_lag_known,
     l.lag_seconds as longest_lag_seconds,
-    l.group_id as lagging_group
+    l.group_id as lagging_group,
+    s.is_remote_known
   from sent_by_hour as s
   inner join lateral (
     select percentile_cont(0.5) within group (order by o.bytes_per_second) as bytes_per_second

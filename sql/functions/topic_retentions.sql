@@ -59,6 +59,9 @@ create or replace function public.topic_retentions(as_of timestamptz, days integ
     left join held as h using (cluster, topic)
     where t.hour = as_of and t.kind = 'plain' and coalesce(t.cleanup_policy, 'delete') = 'delete'
     and coalesce((t.configs -> 'retention.bytes' ->> 'value')::bigint, -1) < 0
+    and not exists (
+      select 1 from public.local_retention(t.configs, t.retention_ms) as l where l.partition_bytes is not null
+    )
   ),
 
   -- Reading a week of all topics takes longer than all the rest.

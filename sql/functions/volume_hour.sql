@@ -35,8 +35,18 @@ create or replace function metrics.volume_throttling(of_hour timestamptz) return
     n.region,
     n.volume_id,
     began.throttling_began_at,
-    greatest(n.minutes_throttled, extract(epoch from n.known_until - began.throttling_began_at) / 60)
-      as throttled_minutes,
+    -- Minutes of the hour without throttling do not count, minutes without data points do: single throttled minutes with
+    -- short pauses are not one long throttling.
+    greatest(
+      n.minutes_throttled,
+      case when began.throttling_began_at is not null then
+        extract(epoch from greatest(of_hour, began.throttling_began_at) - began.throttling_began_at) / 60
+        + least(
+          extract(epoch from n.known_until - greatest(of_hour, began.throttling_began_at)) / 60,
+          n.minutes_throttled + n.minutes_expected - n.minutes_present
+        )
+      end
+    ) as throttled_minutes,
     -- A stall that began in the previous hour continues in this one.
     case
       when n.minutes_stalled > 0 and n.throttled_since < of_hour then n.minutes_stalled + coalesce(b.minutes_stalled, 0)

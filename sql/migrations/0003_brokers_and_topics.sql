@@ -58,6 +58,7 @@ create table metrics.broker_hourly (
   unclean_elections double precision,  -- Unclean leader elections that it counted in covered_seconds. In KRaft each controller counts all of them, with ZooKeeper only the active one; null: not a controller, or not reported (KRaft before Kafka 3.9)
   segments double precision,  -- Log segments of all replicas; each has two memory maps (offset index and time index)
   client_connections double precision,  -- Connections of clients and brokers; null: not reported by client software (before Kafka 2.4)
+  remote_fetch_bytes_per_second double precision,  -- Bytes per second that it read from tiered storage, a part of bytes out; null: not exposed, or no tiered storage
   primary key (hour, cluster, endpoint)
 ) partition by range (hour);
 
@@ -98,6 +99,8 @@ create table metrics.broker_topic_sample (
   fetch_requests_total double precision,  -- Counter of partition fetches, as last read
   produce_requests_total double precision,  -- Counter of partition produces, as last read
   segments double precision,  -- Segments of its logs on that broker
+  remote_fetch_bytes double precision,  -- Bytes read from tiered storage in broker_hourly.covered_seconds; null: not exposed, or no tiered storage
+  remote_fetch_bytes_total double precision,  -- Counter of bytes read from tiered storage, as last read
   primary key (hour, cluster, endpoint, topic)
 ) partition by range (hour);
 
@@ -189,7 +192,7 @@ create table metrics.topic_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
   cluster text not null,  -- Kafka cluster
   topic text not null,  -- Topic
-  brokers integer not null,  -- Number of brokers that reported it
+  brokers integer not null,  -- Number of brokers that reported it; 0: from Confluent Cloud's Metrics API
   covered_seconds double precision,  -- Time span of the counters, in seconds: the longest of its brokers
   counted_from timestamptz,  -- Start of the counted time span (UTC)
   counted_to timestamptz,  -- End of the counted time span (UTC)
@@ -201,5 +204,6 @@ create table metrics.topic_hourly (
   bytes_rejected double precision,  -- Bytes of batches rejected as too large, likewise
   fetch_requests double precision,  -- Fetches of its partitions by consumers and followers, likewise: a fetch request counts once for each partition of its session
   produce_requests double precision,  -- Produces to its partitions, likewise: a request for several partitions counts once for each
+  remote_fetch_bytes double precision,  -- Bytes of bytes_out that were read from tiered storage rather than from a disk, likewise; null: not exposed, or no tiered storage
   primary key (hour, cluster, topic)
 ) partition by range (hour);

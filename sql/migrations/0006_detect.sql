@@ -153,7 +153,10 @@ create table detect.resource (
   application text,  -- Application that it belongs to
   owner text,  -- Owner; null: unassigned
   seen_hour timestamptz not null,  -- Newest hour in which it was seen (UTC)
-  as_of timestamptz not null  -- Hour for which all rows were stored (UTC)
+  as_of timestamptz not null,  -- Hour for which all rows were stored (UTC)
+  search_text text not null generated always as (
+    lower(name || ' ' || key || coalesce(' ' || owner, '') || coalesce(' ' || application, ''))
+  ) stored  -- What the search compares words with, in lower case
 );
 
 -- Dependencies between resources as of the same hour, from the view `resource_link`.

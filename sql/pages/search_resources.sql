@@ -24,7 +24,7 @@ where
   (cast(:kind as text) is null or r.kind = :kind)
   and not exists (
     select from unnest(cast(:words as text[])) as word
-    where position(word in lower(concat_ws(' ', r.name, r.key, r.owner, r.application))) = 0
+    where position(word in r.search_text) = 0
   )
 order by
   public.severity_rank(f.severity) asc nulls last,

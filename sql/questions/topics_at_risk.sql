@@ -1,5 +1,5 @@
 /*
-title: Which topics can lose partitions
+title: Which topics do not survive the loss of a broker
 subject: topics
 description: >
   Topics where the loss of one broker makes partitions unavailable or loses records: replication factor,

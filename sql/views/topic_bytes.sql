@@ -12,7 +12,9 @@ select
   t.bytes_out,  -- Bytes sent to consumers in that time
   l.records_in,  -- Records produced in the hour
   coalesce(came.bytes_per_record, stored.bytes_per_record) as new_bytes_per_record,  -- As produced; as stored where that is not known
-  coalesce(stored.bytes_per_record, came.bytes_per_record) as old_bytes_per_record  -- As stored; as produced where that is not known
+  coalesce(stored.bytes_per_record, came.bytes_per_record) as old_bytes_per_record,  -- As stored; as produced where that is not known
+  t.remote_fetch_bytes,  -- Bytes of bytes_out that came from tiered storage rather than from a disk; null: not exposed
+  coalesce(i.configs #>> '{remote.storage.enable,value}' = 'true', false) as is_tiered  -- Whether it has tiered storage
 from metrics.topic_hourly as t
 left join inventory.topic_hourly as i using (hour, cluster, topic)
 -- Topic by topic: PostgreSQL has no statistics of the newest hour yet, and would aggregate all partitions for each topic.

@@ -116,7 +116,7 @@ def test_a_subject_waits_for_the_apps_that_its_detectors_read(dags: dict[str, An
     # By ebs_volume_starving; by consumer_rogue and consumer_group_lagging; by its two kinds of rules about topics.
     assert tasks["evaluate.storage"].upstream_task_ids >= {"gather.ebs_volumes", "gather.prices"}
     assert tasks["evaluate.consumers"].upstream_task_ids >= {"gather.brokers", "gather.consumer_groups"}
-    gathered = {"brokers", "consumer_groups", "ebs_volumes", "jvm_apps", "kubernetes", "msk"}
+    gathered = {"brokers", "confluent", "consumer_groups", "ebs_volumes", "jvm_apps", "kubernetes", "msk"}
     assert tasks["evaluate.topics"].upstream_task_ids == {f"gather.{app}" for app in gathered}
     for task in tasks.values():
         assert task.trigger_rule.value == "all_done"  # a failed app is noted by the detectors it blocks

@@ -21,6 +21,7 @@ from demo.demo_world import (
     demo_world,
     seconds_per_request,
 )
+from demo.ebs_days import Configuration
 from demo.ebs_load import LoadModel, Surge
 from demo.ebs_physics import GIB, MIB, spend, volume_limits
 from demo.world import Metric, World
@@ -309,3 +310,43 @@ def test_two_weeks_of_two_hundred_volumes_take_seconds():
     for volume_id in world.volumes:
         read(world, "BurstBalance", volume_id)
     assert time.process_time() - started < 20  # 0.7 on an idle machine
+
+
+def test_a_modified_volume_performs_as_before_until_it_is_ready():
+    world, ready_at = make_world(), HOUR + timedelta(minutes=10)
+    add(world, volume_type="gp3", load=LoadModel(read_iops=5000, write_iops=0, read_kib=4, **STEADY))
+    world.modify("vol-1", HOUR, ready_at, Configuration("gp3", 100, 4000, 250))
+    assert read(world, "VolumeReadOps")[[9, 10]].tolist() == [180_000, 240_000]
+    assert read(world, "VolumeIOPSExceededCheck").all()
+    assert world.volumes["vol-1"].configuration(HOUR).iops == 4000
+    assert world.volumes["vol-1"].limits_at(HOUR).base_iops == 3000
+
+
+def test_a_bucket_keeps_its_credits_when_the_volume_grows_and_is_gone_with_its_type():
+    world, ready_at = make_world(), HOUR + timedelta(minutes=10)
+    add(world, load=LoadModel(read_iops=1300, write_iops=0, **STEADY), initial_balance_percent=50, created_at=HOUR)
+    world.modify("vol-1", HOUR, ready_at, Configuration("gp2", 200, None, None))
+    world.modify("vol-1", HOUR, ready_at + timedelta(minutes=5), Configuration("gp3", 200, 3000, 125))
+    balance = read(world, "BurstBalance")
+    drained = np.diff(balance[:15]) * 54_000 / 60  # credits per second
+    np.testing.assert_allclose(drained, [-1000] * 9 + [-700] * 5)
+    assert np.isnan(balance[15:]).all()
+
+
+def test_a_moved_volume_keeps_its_metrics_and_gets_the_limits_of_the_other_instance():
+    world, attached_at = make_world("m5.4xlarge"), HOUR + timedelta(minutes=12)
+    world.add_instance(*PLACE, "i-2", "m4.large", launched_at=NOW - timedelta(days=3))
+    add(world, volume_type="gp3", iops=8000, load=LoadModel(read_iops=5000, write_iops=0, read_kib=4, **STEADY))
+    world.move("vol-1", HOUR + timedelta(minutes=10), attached_at, "i-2")
+    ops = read(world, "VolumeReadOps")
+    assert ops[9] == 300_000 and np.isnan(ops[10:12]).all()
+    np.testing.assert_allclose(ops[12:], 216_000, rtol=0.01)
+    assert read(world, "EBSReadOps", "i-1")[15] == 0
+
+
+def test_a_multi_attach_volume_sends_no_status_checks():
+    world = make_world()
+    add(world, volume_type="io2", iops=1000, load=LoadModel(read_iops=2000, write_iops=0, read_kib=4, **STEADY))
+    assert read(world, "VolumeIOPSExceededCheck").all()
+    world.volumes["vol-1"].is_multi_attach = True
+    assert read(world, "VolumeIOPSExceededCheck") is None and read(world, "VolumeReadOps")[0] == 60_000

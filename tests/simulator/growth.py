@@ -61,6 +61,8 @@ class Process:
     threads: np.ndarray
     native: np.ndarray
     started: datetime
+    index_blocks: np.ndarray
+    """Index and filter blocks of RocksDB's tables, which are not in the block cache."""
     reports_resident_memory: bool = True
     has_node: bool = False
     page_cache: float = 0.3
@@ -70,7 +72,15 @@ class Process:
 
     @property
     def resident(self) -> np.ndarray:
-        parts = (self.touched, self.rocksdb, self.direct, self.classes, self.threads * 0.1 * MIB, self.native)
+        parts = (
+            self.touched,
+            self.rocksdb,
+            self.index_blocks,
+            self.direct,
+            self.classes,
+            self.threads * 0.1 * MIB,
+            self.native,
+        )
         return np.asarray(sum(parts))
 
     @property
@@ -103,6 +113,7 @@ def a_process(number: int, kind: str, chance: np.random.Generator) -> Process:
         threads=np.round(chance.uniform(40, 150) + chance.normal(0, 2, hours)),
         native=limit * chance.uniform(0.03, 0.08) * day * (1 + drift(chance, hours, 0.03)),
         started=EVALUATED - timedelta(days=float(chance.uniform(12, 60))),
+        index_blocks=np.full(hours, cache * chance.uniform(0.01, 0.1)),
     )  # fmt: skip
 
 
@@ -157,7 +168,38 @@ def direct_leak(fleet: Fleet, process: Process) -> None:
     fleet.fault(process)
 
 
+def index_blocks_grow(fleet: Fleet, process: Process) -> None:
+    """Each new table brings index and filter blocks, which no cache bounds (RocksDB's default)."""
+    process.touched[:] = process.heap_max
+    process.index_blocks += ramp(process)
+    fleet.fault(process)
+
+
 # Decoys
+
+
+def index_blocks_grow_slowly(fleet: Fleet, process: Process) -> None:
+    """The store's data would fill the memory in weeks only."""
+    process.touched[:] = process.heap_max
+    process.index_blocks += ramp(process, LATER)
+
+
+def arenas_settle(fleet: Fleet, process: Process) -> None:
+    """glibc gives each busy thread an arena of 64 MiB, one after the other, up to eight per core."""
+    process.touched[:] = process.heap_max
+    tau, age = process.chance.uniform(20, 60), process.chance.uniform(60, 190)
+    room = process.chance.uniform(0.5, 0.9) * (END * process.limit - process.resident[NOW])
+    cores = max(2, int(process.limit / (4 * GIB)))
+    arenas = min(int(room / (64 * MIB)), 8 * cores)
+    for made in process.chance.exponential(tau, arenas):
+        process.native += 64 * MIB * process.chance.uniform(0.3, 1) * (np.arange(NOW + 1) >= NOW - age + made)
+
+
+def heap_given_back(fleet: Fleet, process: Process) -> None:
+    """By day the heap grows; by night a periodic collection returns the pages to the system (JEP 346)."""
+    hour = (np.arange(NOW + 1) + process.chance.integers(0, 24)) % 24
+    least, most = process.chance.uniform(0.2, 0.4), process.chance.uniform(0.7, 1)
+    process.touched = process.heap_max * (least + (most - least) * np.clip(hour / process.chance.uniform(12, 20), 0, 1))
 
 
 def warms_up(fleet: Fleet, process: Process) -> None:
@@ -259,7 +301,14 @@ def healthy(fleet: Fleet, process: Process) -> None:
     """A healthy process with its daily load."""
 
 
-FAULTS: tuple[Make, ...] = (native_leak, native_leak_on_a_machine, heap_leak, threads_leak, direct_leak)
+FAULTS: tuple[Make, ...] = (
+    native_leak,
+    native_leak_on_a_machine,
+    heap_leak,
+    threads_leak,
+    direct_leak,
+    index_blocks_grow,
+)
 DECOYS: tuple[Make, ...] = (
     warms_up,
     warmed_up,
@@ -273,6 +322,9 @@ DECOYS: tuple[Make, ...] = (
     leaks_slowly,
     nearly_settled,
     settles,
+    index_blocks_grow_slowly,
+    arenas_settle,
+    heap_given_back,
     shares_its_machine,
     is_silent,
     healthy,
@@ -343,7 +395,7 @@ def _of_jvm(process: Process) -> Iterator[tuple[str, dict[str, str], float]]:
         "block_cache_usage_bytes": float(process.rocksdb[NOW]),
         "block_cache_pinned_bytes": 88.0,
         "block_cache_capacity_bytes": process.cache_bytes,
-        "table_readers_bytes": 0.0,
+        "table_readers_bytes": float(process.index_blocks[NOW]),
         "sst_bytes": 4 * process.cache_bytes,
         "keys": 1e6,
     }
@@ -369,7 +421,8 @@ def _past(process: Process) -> pd.DataFrame:
         "heap_max_bytes": process.heap_max, "heap_used_after_gc_bytes": process.after_gc,
         "heap_survived_bytes": process.live, "non_heap_used_bytes": process.classes, "direct_bytes": process.direct,
         "resident_bytes": process.resident if process.reports_resident_memory else np.nan, "threads": process.threads,
-        "thread_stack_bytes": process.threads * THREAD_STACK_BYTES, "rocksdb_measured_bytes": process.rocksdb,
+        "thread_stack_bytes": process.threads * THREAD_STACK_BYTES,
+        "rocksdb_measured_bytes": process.rocksdb + process.index_blocks,
     })  # fmt: skip
     lived = rows[(rows.hour < EVALUATED) & (rows.hour + HOUR > process.started)]
     return pd.concat([lived.assign(endpoint=_url(process, n)) for n in range(process.jvms)])

@@ -35,6 +35,7 @@ from tests.simulator.score import Score, score
 
 DETECTOR = "consumer_group_lagging"
 GROUP, PARTITIONS = "checkout", 3
+MANY = 100
 FIRST_HOUR, HOURS = 2, 16
 """Evaluated hours of each timeline; the hours before are the history of the logs."""
 READ_AFTER = timedelta(minutes=3)
@@ -182,8 +183,12 @@ class Builder:
     def log(self, rate: float) -> Log:
         """Steady traffic; the timestamp of each record is its append time."""
         count = int(rate * _seconds(self.until))
-        appended = np.sort(self.draws.uniform(0, _seconds(self.until), count))
-        return Log(appended, appended.copy(), np.ones(count, bool))
+        return self.log_of(self.draws.uniform(0, _seconds(self.until), count))
+
+    def log_of(self, seconds: np.ndarray) -> Log:
+        """A log whose records were produced at these times, and appended at once."""
+        appended = np.sort(seconds)
+        return Log(appended, appended.copy(), np.ones(len(appended), bool))
 
     def logs(self, rate: float | None = None) -> list[Log]:
         each = rate or self.chance.uniform(1, 8)
@@ -193,9 +198,13 @@ class Builder:
         return START + HOUR * self.chance.uniform(first, last)
 
     def add(self, kind: str, logs: list[Log], readers: list[Reader] | Reader, **more: Any) -> Timeline:
-        each = readers if isinstance(readers, list) else [readers] * PARTITIONS
+        each = readers if isinstance(readers, list) else [readers] * len(logs)
         timeline = Timeline(kind, logs, each, **more)
-        timeline.paths = [reader.positions(log, self.until) for reader, log in zip(each, logs, strict=True)]
+        paths: dict[tuple[int, int], np.ndarray] = {}  # partitions that share log and reader share their path
+        for reader, log in zip(each, logs, strict=True):
+            if (id(reader), id(log)) not in paths:
+                paths[id(reader), id(log)] = reader.positions(log, self.until)
+            timeline.paths.append(paths[id(reader), id(log)])
         name = f"lag{len(self.fleet.timelines):04d}"
         self.fleet.timelines[name] = timeline
         self.fleet.truth.decoys[f"{name}"] = kind
@@ -429,8 +438,15 @@ def build(scenario: Scenario) -> Fleet:
 
 
 def cases(fleet: Fleet) -> list[Case]:
-    """All evaluated hours of each timeline."""
-    return [Case(name, START + (FIRST_HOUR + n) * HOUR) for name in fleet.timelines for n in range(HOURS)]
+    """All evaluated hours of each timeline; of one with thousands of partitions only those around its fault."""
+    every = [START + (FIRST_HOUR + n) * HOUR for n in range(HOURS)]
+    due = {fault.resource_name: fault.due for fault in fleet.truth.faults}
+    return [
+        Case(name, hour)
+        for name, timeline in fleet.timelines.items()
+        for hour in every
+        if len(timeline.logs) < MANY or abs(hour - due.get(name, every[HOURS // 2])) <= HOUR
+    ]
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
@@ -497,9 +513,9 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
     topics, groups, offsets, commits, times, ends = [], [], [], [], [], []
     for case in chosen:
         timeline = fleet.timelines[case.resource_name]
-        topics += _topics(case)
+        topics += _topics(case, len(timeline.logs))
         groups.append(_group(case, timeline))
-        for partition in range(PARTITIONS):
+        for partition in range(len(timeline.logs)):
             offsets += _offsets(case, timeline, partition)
             history, written = _commits(case, timeline, partition)
             commits += history
@@ -523,8 +539,8 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
     return sources
 
 
-def _topics(case: Case) -> list[dict[str, Any]]:
-    partitions = [{"partition": p, "leader": 0, "replicas": [0], "isr": [0]} for p in range(PARTITIONS)]
+def _topics(case: Case, count: int) -> list[dict[str, Any]]:
+    partitions = [{"partition": p, "leader": 0, "replicas": [0], "isr": [0]} for p in range(count)]
     config = {"message.timestamp.type": {"value": "CreateTime", "source": "DEFAULT_CONFIG"}}
     head = {"cluster": case.name, "configs": config, "observed_at": EVALUATED + HOUR, "resource": case.name}
     return [head | {"topic": topic, "partitions": partitions} for topic in ("events", "elsewhere")]
@@ -533,7 +549,8 @@ def _topics(case: Case) -> list[dict[str, Any]]:
 def _group(case: Case, timeline: Timeline) -> dict[str, Any]:
     is_gone = timeline.assigned and timeline.stopped_at is not None and timeline.stopped_at < case.hour + HOUR
     topic = "events" if timeline.assigned else "elsewhere"
-    member = {"member_id": "m-1", "client_id": "c-1", "host": "10.0.0.9", "assignment": {topic: [*range(PARTITIONS)]}}
+    assignment = {topic: [*range(len(timeline.logs))]}
+    member = {"member_id": "m-1", "client_id": "c-1", "host": "10.0.0.9", "assignment": assignment}
     return {
         "cluster": case.name, "group_id": GROUP, "protocol": "classic", "state": "EMPTY" if is_gone else "STABLE",
         "members": [] if is_gone else [member], "observed_at": EVALUATED + HOUR, "resource": case.name,
@@ -581,7 +598,7 @@ def _commits(case: Case, timeline: Timeline, partition: int) -> tuple[list[dict[
             said[at] = offset
     history = [
         place | {"kind": "commit", "group_id": GROUP, "committed_offset": offset, "committed_at": at + case.shift,
-                 "log_partition": 0, "log_offset": n * PARTITIONS + partition, "written_at": at + case.shift}
+                 "log_partition": 0, "log_offset": n * len(timeline.logs) + partition, "written_at": at + case.shift}
         for n, (at, offset) in enumerate(sorted(said.items()))
     ]  # fmt: skip
     log = timeline.logs[partition]

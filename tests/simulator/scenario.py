@@ -44,7 +44,7 @@ class Scenario:
 
 
 STANDARD = Scenario()
-SMALL = Scenario(volumes=150, applications=30, stores=20, brokers=9, groups=34, clusters=170, days=6)
+SMALL = Scenario(volumes=150, applications=30, stores=26, brokers=9, groups=34, clusters=170, days=6)
 
 
 @dataclass(frozen=True)

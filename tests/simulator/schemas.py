@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
@@ -27,7 +28,11 @@ from streamwarden.detectors import Finding
 
 from spark_apps.apps import state_stores as app
 from spark_apps.models.streams_topics import StreamsTopics
+from spark_apps.sources.schema_registry import SchemaRegistry
+from tests.simulator import registered_kinds
 from tests.simulator.bench import Bench
+from tests.simulator.frames import rows_frame
+from tests.simulator.registered_kinds import Registered
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
@@ -61,6 +66,7 @@ VERDICTS = {
     "fractions came and went": ("warning: restore",),
     "constant added": ("warning: rollback",),
     "constant removed": ("warning: restore",),
+    **registered_kinds.VERDICTS,
 }
 KNOWN, CONSTANT, KNOWN_BY = 24 * HOUR, "refunded", 25
 """Hours for which a constant must have been absent; the constant that appears and disappears here; and the number of
@@ -149,6 +155,8 @@ class Store:
     """A property of values that no release sets: a campaign, the age of a record."""
     settings: Settings | None = None
     """Topic configs, if the ACL allows to read them."""
+    schemas: tuple[Registered, ...] = ()
+    """Registered schema of each release; none: values are JSON."""
 
     def survivors(self, minute: float) -> np.ndarray:
         """Writes in the log at a minute."""
@@ -159,6 +167,8 @@ class Store:
 
     def value(self, write: int) -> bytes:
         chance = random.Random(f"{self.topic} {write}")  # noqa: S311 a simulation
+        if self.schemas:
+            return self.schemas[self.release[write]].frame(chance)
         value = self.releases[self.release[write]][2].value(chance)
         if self.rest is not None:
             value = self.rest(value, float(self.times[write]), chance)
@@ -326,7 +336,7 @@ class _Builder:
             left = new if rolled_back and int((of == 2).sum()) else old
             if due is None and new >= ENOUGH and old >= ENOUGH:
                 due = hour
-            if left < GONE:
+            if left < (1 if store.schemas else GONE):
                 break
             hour += HOUR
         return due, hour
@@ -664,7 +674,7 @@ def _names(root: Node, path: Place) -> list[str]:
     return [child.name, *_names(child, path[1:])]
 
 
-FAULTS = (
+FAULTS: tuple[registered_kinds.Make, ...] = (
     _Builder.type_changed,
     _Builder.field_removed,
     _Builder.field_added,
@@ -682,8 +692,9 @@ FAULTS = (
     _Builder.fractions_came_and_went,
     _Builder.constant_added,
     _Builder.constant_removed,
+    *registered_kinds.FAULTS,
 )
-DECOYS = (
+DECOYS: tuple[Callable[[_Builder], object], ...] = (
     _Builder.begins_as_a_frame,
     _Builder.outer_join,
     _Builder.audit_log,
@@ -698,6 +709,7 @@ DECOYS = (
     _Builder.slips,
     _Builder.not_json,
     _Builder.long_deploy,
+    *registered_kinds.DECOYS,
 )
 
 
@@ -736,7 +748,8 @@ def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score
         file = Path(folder) / "values.parquet"
         _write(fleet, cases(fleet), file)
         values = bench.spark.read.parquet(str(file)).withColumn("gap", f.lit(None).cast("string"))
-        frames = app.transform({"changelog_values": values}, EVALUATED, Config())
+        sources = {"changelog_values": values, "schema_registry": _registry(bench, fleet)}
+        frames = app.transform(sources, EVALUATED, Config())
         assert frames.pop("gaps").isEmpty()
         bench.load("state_stores", frames)
     for table in ("metrics.state_store_hourly", "metrics.state_store_change_hourly"):
@@ -747,6 +760,16 @@ def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score
         [Verdict.of(row.resource.columns["topic"], row, _verdict(row)) for row in found],
         fleet.truth,
     )
+
+
+def _registry(bench: Bench, fleet: Fleet) -> DataFrame:
+    """The registry of the cluster, with the schemas of all stores."""
+    rows = [
+        {"cluster": CLUSTER, "subject": f"{store.topic}-value", "version": version, **schema._asdict()}
+        for store in fleet.stores.values()
+        for version, schema in enumerate(store.schemas, 1)
+    ]
+    return rows_frame(bench.spark, rows, SchemaRegistry({}).schema())
 
 
 def _verdict(row: Finding) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.simulator import brokers, cluster_sources, notifications, workloads
+from tests.simulator import brokers, cluster_sources, courses, notifications, workloads
 from tests.simulator.__main__ import scores_of
 from tests.simulator.bench import Bench, a_bench
 from tests.simulator.scenario import EVALUATED, SMALL
@@ -65,6 +65,13 @@ def test_no_notification_is_sent_twice(bench: Bench) -> None:
     assert (
         isinstance(result, notifications.NotificationsScore) and result.issues > 5 and result.output > 2 * result.issues
     )
+
+
+@pytest.mark.rare
+def test_incidents_clear_flap_and_miss_hours_as_one_issue_each(bench: Bench) -> None:
+    [result] = scores_of("courses", bench, SMALL)
+    assert result.wrong == [] and all(goal.is_met for goal in result.goals), result.goals
+    assert result.faults == len(courses.FAULTS) and result.unknown
 
 
 @pytest.mark.rare

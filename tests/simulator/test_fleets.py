@@ -10,10 +10,10 @@ import pytest
 from demo.ebs_days import Day
 from streamwarden.base.hours import HOUR
 
-from tests.simulator import brokers, consumers, lag, schemas, volumes, workloads
+from tests.simulator import brokers, consumers, lag, schemas, volume_sources, volumes, workloads
 from tests.simulator.clusters import NOW
 from tests.simulator.scenario import EVALUATED, SMALL, START, Case
-from tests.simulator.volume_kinds import DECOYS, FAULTS, Fleet
+from tests.simulator.volume_kinds import DECOYS, FAULTS, OTHER_REGION, REGION, Fleet
 from tests.simulator.workloads import process_lifetimes as lives
 
 
@@ -43,6 +43,24 @@ def test_decoys_of_volumes_are_never_throttled_for_long() -> None:
     fleet = volumes.build(SMALL)
     hurt = {fault.resource_name for fault in fleet.truth.faults}
     assert not [name for name, kind in fleet.kinds.items() if kind in DECOYS and name in hurt]
+
+
+def test_changes_of_volumes_are_as_ec2_describes_them_and_as_the_disk_performs() -> None:
+    fleet = volumes.build(SMALL)
+    by_kind = {kind: fleet.world.volumes[name] for name, kind in fleet.kinds.items()}
+    grown = by_kind["grown while throttled"]
+    change, fault = grown.modifications[0], next(f for f in fleet.truth.faults if f.resource_name == grown.volume_id)
+    assert change.at < fault.ends <= change.ready_at
+    case = Case(grown.volume_id, change.at.replace(minute=0, second=0))
+    assert volume_sources._volume_row(fleet, case)["size_gib"] == change.to.size_gib
+    moved = by_kind["instance's limit after a move"]
+    later, earlier = moved.attachments
+    assert later.instance_id == f"{earlier.instance_id}-peer"
+    before = volume_sources._volume_row(fleet, Case(moved.volume_id, moved.created_at - 5 * HOUR))
+    assert before["attachments"][0]["instance_id"].startswith(f"{earlier.instance_id}@")
+    twice = volume_sources._volume_row(fleet, Case(by_kind["multi-attach limit"].volume_id, START + 30 * HOUR))
+    assert twice["multi_attach"] and len(twice["attachments"]) == 2
+    assert {volume.region for volume in fleet.world.volumes.values()} == {REGION, OTHER_REGION}
 
 
 def test_a_fleet_may_have_decoys_only() -> None:
@@ -104,7 +122,9 @@ def test_groups_lag_exactly_where_the_truth_has_a_fault() -> None:
     assert {fault.kind for fault in faults.values()} and len(faults) < len(fleet.timelines)
     for name, timeline in fleet.timelines.items():
         ends = [case.hour + HOUR for case in lag.cases(fleet) if case.resource_name == name]
-        most = {end: max(_behind(timeline, p, end) for p in range(lag.PARTITIONS)) for end in ends}
+        pairs = zip(timeline.logs, timeline.paths, strict=True)
+        distinct = {(id(log), id(path)): p for p, (log, path) in enumerate(pairs)}.values()
+        most = {end: max(_behind(timeline, p, end) for p in distinct) for end in ends}
         if name in faults:
             assert most[faults[name].due + HOUR] >= 300, timeline.kind
             assert max(most[end] for end in ends if end <= faults[name].begins) < 60, timeline.kind

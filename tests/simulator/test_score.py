@@ -12,6 +12,7 @@ from rich.console import Console
 from streamwarden.base.hours import HOUR
 from streamwarden.detectors import load_detectors
 
+from tests.simulator import courses
 from tests.simulator.__main__ import PARTS, by_analysis, scores_of, seeds_of
 from tests.simulator.plateau import DEFAULTS, Variant, table, variants
 from tests.simulator.scenario import SMALL, START, Case, Fault, Truth, Verdict
@@ -174,3 +175,25 @@ def test_a_plateau_table_shows_only_what_differs_from_the_defaults() -> None:
     assert list(table(LAGGING, scores))[-2] == (
         "| late_seconds | 600 seconds | 1.000 / 0.750 | rounds to the default | rounds to the default | = |"
     )
+
+
+def test_a_course_counts_what_opens_and_closes_and_what_changes_without_data() -> None:
+    course = courses.Course("clears", "c1", [(1.0, 2.0)], silent={3})
+    hurts, well = courses.State(True, False, True), courses.State(False, True, True)
+    silent = courses.State(True, False, False)
+    states = [well, hurts, hurts, silent, well, well, well, well]
+    volume, group = "ebs_volume_starving volume:1/r/c1-v1", "consumer_group_lagging group:c1/checkout"
+    root = "volume:1/r/c1-v1"
+
+    def score(*seen: list[str], root: str = root) -> courses.CoursesScore:
+        result = courses.CoursesScore("courses", 0, 0, 0, 0)
+        courses._score(result, course, states, [dict.fromkeys(each, (7, root)) for each in seen], skipped={2})
+        return result
+
+    right = score([], [volume], [volume], [volume], [volume, group], [volume], [], [])
+    assert right.wrong == [] and [goal.is_met for goal in right.goals] == [True] * 5
+    late = score([], [], [volume], [], [], [], [volume], [], root="group:c1/checkout")
+    unheard = ["nothing changes without data"] * 2
+    assert [line.split(":")[0] for line in late.wrong] == ["open while it hurts", *unheard, "resolved once it is well"]
+    foreign = score([], [volume], [volume], [volume], [group], [], [], [], root="broker:c1/2")
+    assert [line.split(":")[0] for line in foreign.wrong] == ["root is the volume"]

@@ -14,10 +14,14 @@ from demo.ebs_physics import KIB, volume_limits
 from demo.world import World
 from streamwarden.base.hours import HOUR, start_of_hour
 
-from tests.simulator import volume_loads
+from tests.simulator import volume_changes, volume_loads
 from tests.simulator.scenario import START, Scenario, Truth
 
-ACCOUNT, REGION = "123456789012", "eu-central-1"
+ACCOUNT, REGION, OTHER_REGION = "123456789012", "eu-central-1", "eu-south-2"
+"""The other region has no list prices."""
+NITRO_TYPES = ("m5.xlarge", "m5.2xlarge", "r5.xlarge", "c5.2xlarge", "m6g.xlarge", "r7g.xlarge")
+SHARE_OF_KINDS = 0.7
+"""Share of instances with a fault or a decoy."""
 MINUTE = timedelta(minutes=1)
 JUST_NOW = 5 * MINUTE
 """An end less than so long before the end of the hour cannot be distinguished from a pause."""
@@ -39,6 +43,11 @@ class Fleet:
     turn: int = 0
 
 
+def attachment_at(volume: Volume, at: datetime) -> Volume:
+    """The volume at the instance that it has at a time, or had before; before any, at its first one."""
+    return next((each for each in volume.attachments if each.created_at <= at), volume.attachments[-1])
+
+
 def meant(scenario: Scenario) -> Fleet:
     """The planned fleet of a scenario."""
     fleet = Fleet(scenario, World(scenario.seed, lambda: scenario.end))
@@ -55,22 +64,25 @@ class Builder:
     def __init__(self, fleet: Fleet, chance: random.Random, number: int) -> None:
         self.fleet, self.chance, self.number = fleet, chance, number
         self.instance_id = f"i-{number:05d}"
+        self.region = REGION if chance.random() < 0.75 else OTHER_REGION
 
     def add_instance(self) -> int:
         room = self.fleet.scenario.volumes - self.number
         kinds = [*self.fleet.scenario.some(list(FAULTS)), *DECOYS]
-        if self.chance.random() < 0.55 and room >= 3:
+        if self.chance.random() < SHARE_OF_KINDS and room >= 3:
             # Kinds in rotation, so that every seed has each of them.
             kind = kinds[self.fleet.turn % len(kinds)]
             self.fleet.turn += 1
         else:
             kind = "healthy"
-        nitro_type = self.chance.choice(["m5.xlarge", "m5.2xlarge", "r5.xlarge", "c5.2xlarge"])
-        instance_type = INSTANCE_OF.get(kind, nitro_type)
+        nitro_type = self.chance.choice(
+            ["m5.xlarge", "m5.2xlarge", "r5.xlarge", "c5.2xlarge", "m6g.xlarge", "r7g.xlarge"]
+        )
+        instance_type = self.chance.choice(INSTANCE_OF.get(kind, (nitro_type,)))
         if kind in ("healthy", "bucket empties") and self.chance.random() < 0.15:
             instance_type = "m4.xlarge"  # has no status checks of volumes
         self.fleet.world.add_instance(
-            ACCOUNT, REGION, self.instance_id, instance_type, {"Name": self.instance_id}, START,
+            ACCOUNT, self.region, self.instance_id, instance_type, {"Name": self.instance_id}, START,
             detailed_monitoring=self.chance.random() < 0.5,
         )  # fmt: skip
         volumes = min(room, self.chance.choice([1, 2, 3]))
@@ -84,6 +96,12 @@ class Builder:
             self.healthy(position)
         return max(volumes, len(made))
 
+    def peer(self, instance_type: str) -> str:
+        """Adds a second instance without volumes; returns its id."""
+        instance_id = f"{self.instance_id}-peer"
+        self.fleet.world.add_instance(ACCOUNT, self.region, instance_id, instance_type, {"Name": instance_id}, START)
+        return instance_id
+
     def volume_id(self, position: int) -> str:
         return f"vol-{self.number + position:05d}"
 
@@ -94,7 +112,7 @@ class Builder:
 
     def add(self, position: int, volume_type: str, size_gib: int, load: LoadModel, **more: Any) -> Volume:
         return self.fleet.world.add_volume(
-            ACCOUNT, REGION, self.volume_id(position), volume_type, size_gib, instance_id=self.instance_id,
+            ACCOUNT, self.region, self.volume_id(position), volume_type, size_gib, instance_id=self.instance_id,
             device=f"/dev/sd{'fghij'[position]}", load=load, **{"created_at": START} | more,
         )  # fmt: skip
 
@@ -426,6 +444,7 @@ FAULTS = {
     "instance's limit before Nitro": Builder.instance_binds_before_nitro,
     "wears down": Builder.wears_down,
     **volume_loads.FAULTS,
+    **volume_changes.FAULTS,
 }
 DECOYS = {
     "low bucket that refills": Builder.recovers,
@@ -440,11 +459,13 @@ DECOYS = {
     "always as slow": Builder.always_as_slow,
     "one stalled minute": Builder.one_stalled_minute,
     **volume_loads.DECOYS,
+    **volume_changes.DECOYS,
 }
 INSTANCE_OF = {
-    "instance's limit": "m5.large",
-    "instance bursts": "m5.large",
-    "micro-bursts before Nitro": "m4.xlarge",
-    "provisioned limit before Nitro": "m4.xlarge",
-    "instance's limit before Nitro": "m4.large",
+    "instance's limit": ("m5.large", "m6g.large"),
+    "instance bursts": ("m5.large",),
+    "micro-bursts before Nitro": ("m4.xlarge",),
+    "provisioned limit before Nitro": ("m4.xlarge",),
+    "instance's limit before Nitro": ("m4.large",),
+    **volume_changes.INSTANCE_OF,
 }

@@ -20,6 +20,7 @@ from demo.ebs_physics import INSTANCE_BURST_SECONDS, Minutes, charged_bytes, pie
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import Finding
+from streamwarden.store.prices import load_prices
 
 from spark_apps.apps import ebs_volumes as app
 from tests.simulator.bench import Bench
@@ -116,7 +117,7 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
             # An empty bucket is visible at once; slower effects must fill a quarter of the hour. A full bucket does not
             # help if the instance throttles the volume.
             by_instance = hurt.instance_over[first : last + 1].any()
-            is_dry = volume.limits.credits and not volume.slow and not by_instance
+            is_dry = volume.limits_at(start).credits and not volume.slow and not by_instance
             enough, seen = HURTS, DRY if is_dry else HURTS
         cause, due = of_cause or began, start_of_hour(start + seen * MINUTE)
         if minutes <= HARMLESS and minutes < enough:
@@ -131,6 +132,12 @@ def _label_volume(fleet: Fleet, volume: Volume, kind: str, hurt: _Hurt, meant_at
 
 
 def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
+    """Of all its attachments: a volume that was moved has minutes at each of its instances."""
+    parts = [_hurt_at(fleet, each) for each in volume.attachments]
+    return _Hurt(*(np.any(minutes, axis=0) for minutes in zip(*parts, strict=True)))
+
+
+def _hurt_at(fleet: Fleet, volume: Volume) -> _Hurt:
     unit = fleet.world._unit_of(volume)
     row, first = unit.volumes.index(volume), int(START.timestamp() // 86_400)
     held, stalled, over, drains = [], [], [], []
@@ -141,9 +148,10 @@ def _hurt(fleet: Fleet, volume: Volume) -> _Hurt:
         exceeded = np.nan_to_num(mine.iops_exceeded) + np.nan_to_num(mine.bytes_exceeded) + np.nan_to_num(mine.stalled)
         held.append(exceeded + of_instance * (np.nan_to_num(mine.queue) >= 1) > 0)
         stalled.append(np.nan_to_num(mine.stalled) > 0)
-        over.append(of_instance > 0)
+        is_there = ~np.isnan(mine.queue)
+        over.append((of_instance > 0) & is_there)
         balances = [instance.io_balance_percent, instance.byte_balance_percent] if instance else [of_instance]
-        drains.append(np.any([np.diff(balance, prepend=balance[0]) < 0 for balance in balances], axis=0))
+        drains.append(np.any([np.diff(balance, prepend=balance[0]) < 0 for balance in balances], axis=0) & is_there)
     slow = np.zeros(fleet.scenario.days * 1440, bool)
     for start, end, factor in volume.slow:
         if factor >= SLOW:
@@ -179,12 +187,13 @@ def cases(fleet: Fleet) -> list[Case]:
         of |= {START + HOUR * chance.randrange(24, fleet.scenario.days * 24) for _ in range(CONTROL_HOURS)}
     together: dict[str, set[datetime]] = {}
     for resource_name, hours in wanted.items():
-        together.setdefault(str(fleet.world.volumes[resource_name].instance_id), set()).update(hours)
+        for each in fleet.world.volumes[resource_name].attachments:
+            together.setdefault(str(each.instance_id), set()).update(hours)
     return [
         Case(volume.volume_id, hour)
         for volume in fleet.world.volumes.values()
-        for hour in sorted(together[str(volume.instance_id)])
-        if FIRST <= hour <= last
+        for hour in sorted({hour for each in volume.attachments for hour in together[str(each.instance_id)]})
+        if FIRST <= hour <= last and (volume.deleted_at is None or volume.deleted_at > hour + HOUR)
     ]
 
 
@@ -235,7 +244,7 @@ def _backlog_seconds(fleet: Fleet, volume: Volume, hour: datetime) -> float:
     served = float(np.sum(metrics.read_ops[span]) + np.sum(metrics.write_ops[span]))  # NaN: not measured
     if volume.volume_type not in ("gp2", "gp3", "io1", "io2") or np.isnan(served):
         return 0.0
-    return (wanted - served) / volume.limits.base_iops
+    return (wanted - served) / volume.limits_at(hour + HOUR).base_iops
 
 
 def verdicts_of(bench: Bench, fleet: Fleet, chosen: list[Case]) -> list[Verdict]:
@@ -255,7 +264,9 @@ def load(bench: Bench, fleet: Fleet, chosen: list[Case]) -> None:
         # No detector of volumes reads single minutes.
         frames["metrics.volume_sample"] = frames["metrics.volume_sample"].limit(0)
         bench.load("ebs_volumes", frames)
-    bench.remember("metrics.volume_hourly", "volume_id")
+    for table in ("inventory.volume_hourly", "metrics.volume_hourly"):
+        bench.remember(table, "volume_id")
+    load_prices(bench.warehouse, Config())
 
 
 def _check_claims(result: Score, fleet: Fleet, verdicts: list[Verdict]) -> None:

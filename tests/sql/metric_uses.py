@@ -37,6 +37,7 @@ COLUMNS: Mapping[str, Mapping[str, set[str]]] = {
     "bytes_in_total": _of_topics("bytes_in"),
     "bytes_out_total": _of_topics("bytes_out"),
     "messages_in_total": _of_topics("messages_in"),
+    "remote_fetch_bytes_total": _of_topics("remote_fetch_bytes"),
     "failed_produces_total": _of_topics("failed_produces", "failed_produces"),
     "bytes_rejected_total": _of_topics("bytes_rejected", ""),
     "fetch_requests_total": _of_topics("fetch_requests", ""),

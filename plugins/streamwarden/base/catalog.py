@@ -43,6 +43,7 @@ _NOTHING = {
     "jmx": "no JVM",
     "kubernetes": "no Kubernetes cluster",
     "msk": "no Amazon MSK cluster",
+    "confluent": "no cluster of Confluent Cloud",
 }
 _INSTANCE_OF_MSK, _VOLUME_OF_MSK = "instance_id like 'msk-%'", "volume_id like 'msk-%'"
 _ENDPOINT_OF_MSK = "endpoint like 'msk://%'"
@@ -131,6 +132,15 @@ APPS: dict[str, SparkApp] = {
             only_adds=True,
             reads=("kubernetes",),
             writes=("inventory.pod_hourly", "inventory.pod_claim_hourly", "inventory.strimzi_resource_hourly"),
+        ),
+        SparkApp(
+            "confluent",
+            "Confluent Cloud: bytes and records of topics by its Metrics API",
+            sections=("confluent",),
+            only_adds=True,
+            reads=("confluent_metrics",),
+            writes=("metrics.topic_hourly",),
+            shares={"metrics.topic_hourly": "brokers = 0"},
         ),
         SparkApp(
             "brokers",

@@ -84,7 +84,7 @@ def _in_figures(config: Config, endpoints: Sequence[JmxEndpoint], detectors: int
 
 def _warnings(config: Config, endpoints: Sequence[JmxEndpoint]) -> Iterator[str]:
     """What is allowed, and yet rarely meant."""
-    if not (config.aws or config.kafka or config.msk or config.kubernetes or endpoints):
+    if not (config.aws or config.kafka or config.msk or config.confluent or config.kubernetes or endpoints):
         yield "nothing is watched: no AWS account (`aws`), no Kafka cluster (`kafka`) and no JVM (`jmx`) is named."
     names: dict[frozenset[str], str] = {}
     for cluster in config.kafka:

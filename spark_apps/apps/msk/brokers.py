@@ -48,9 +48,9 @@ def hours_of(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
         return f.max_by(column, f.when(f.col(column).isNotNull(), f.col("at"))).alias(f"{column}_last")
 
     means = (
-        "bytes_in", "bytes_out", "messages_in", "replication_bytes_in", "replication_bytes_out", "produce_ms",
-        "fetch_consumer_ms", "fetch_follower_ms", "connections", "cpu_io_wait", "memory_used", "memory_cached",
-        "heap_after_gc",
+        "bytes_in", "bytes_out", "remote_fetch", "messages_in", "replication_bytes_in", "replication_bytes_out",
+        "produce_ms", "fetch_consumer_ms", "fetch_follower_ms", "connections", "cpu_io_wait", "memory_used",
+        "memory_cached", "heap_after_gc",
     )  # fmt: skip
     most = (
         "under_replicated", "under_min_isr", "partitions", "leaders", "active_controllers", "offline_partitions",
@@ -76,6 +76,7 @@ def broker_hours(sources: dict[str, DataFrame], hours: DataFrame) -> DataFrame:
     exposed = {
         "bytes_in_per_second": "bytes_in_mean",
         "bytes_out_per_second": "bytes_out_mean",
+        "remote_fetch_bytes_per_second": "remote_fetch_mean",
         "messages_in_per_second": "messages_in_mean",
         "replication_bytes_in_per_second": "replication_bytes_in_mean",
         "replication_bytes_out_per_second": "replication_bytes_out_mean",

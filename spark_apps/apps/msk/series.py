@@ -31,6 +31,7 @@ class Metric(NamedTuple):
 
 _NO_JMX = "not is_read_by_jmx"
 """Asked only of brokers whose JVM is not read: JMX says the same."""
+_HAS_TIERS = f"{_NO_JMX} and storage_mode = 'TIERED'"
 _HAS_BUCKET = "provisioned_mib_s is null and volume_gib < 1000"
 """Of gp2 storage: where the baseline reaches the burst, no BurstBalance is sent."""
 _PER = "PER_BROKER"
@@ -80,6 +81,7 @@ BROKER = (
     Metric("partitions", "PartitionCount", "Maximum", exists=_NO_JMX),
     Metric("leaders", "LeaderCount", "Maximum", exists=_NO_JMX),
     Metric("connections", "ConnectionCount", exists=_NO_JMX),
+    Metric("remote_fetch", "RemoteFetchBytesPerSec", "Average", _PER, STANDARD, _HAS_TIERS),
     Metric("produce_ms", "ProduceTotalTimeMsMean", "Average", _PER, exists=_NO_JMX),
     Metric("fetch_consumer_ms", "FetchConsumerTotalTimeMsMean", "Average", _PER, exists=_NO_JMX),
     Metric("fetch_follower_ms", "FetchFollowerTotalTimeMsMean", "Average", _PER, exists=_NO_JMX),

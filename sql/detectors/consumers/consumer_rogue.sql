@@ -183,6 +183,14 @@ verdicts:
     message: >
       Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), but consumer
       group offsets were not reported.
+  remote_reads_unknown:
+    status: unknown
+    message: >
+      Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), but remote
+      reads of tiered storage were not exposed.
+    details:
+      - "Consumers that do not commit offsets may read from tiered storage rather than from disk."
+      - "Brokers count remote reads as RemoteFetchBytesPerSec (Kafka 3.6 and later)."
   measured_too_late:
     status: unknown
     message: >
@@ -216,6 +224,10 @@ description: |
   Where no topic's bytes are reported (Amazon MSK by CloudWatch alone), the brokers' bytes out stand for them: excess disk
   reads, bytes out beyond their median of baseline_days by rogue_share of these reads, and no group that lags beyond the page
   cache. A group that does may be the reader: then the cluster is not evaluated.
+
+  Reads from tiered storage (KIP-405) are no disk reads. What brokers fetch from it is subtracted from the unaccounted bytes,
+  except for the reads of groups that lag beyond a topic's local retention; those explain no disk reads. Where brokers do
+  not expose remote reads of a topic with tiered storage, its bytes out alone do not fire.
 
   The age of the oldest record in the page cache is estimated by adding up the bytes in, hour by hour backwards, until
   they fill page_cache_share of the brokers' memory.
@@ -315,6 +327,7 @@ unaccounted as (
     t.cluster,
     sum(t.restored_bytes) as restored_bytes,
     sum(t.unaccounted_bytes) as unaccounted_bytes,
+    sum(t.remote_unknown_bytes) as remote_unknown_bytes,
     jsonb_agg(public.resource_key('topic', t.cluster, t.topic) order by t.topic) filter (where t.is_large) as affected,
     json_agg(
       json_build_object(
@@ -367,14 +380,17 @@ measured as (
 -- hour of the week includes a nightly batch; the baseline of all hours does not.
 measured_rogue as (
   select
-    *,
-    least(
-      unaccounted_bytes,
-      read_bytes - case
-        when baseline_hours is null then greatest(baseline_bytes, explained_bytes) else baseline_bytes + explained_bytes
-      end
-    ) as rogue_bytes
-  from measured
+    m.*,
+    least(m.unaccounted_bytes, x.bytes) as rogue_bytes,
+    least(m.unaccounted_bytes + m.remote_unknown_bytes, x.bytes) as possible_rogue_bytes
+  from measured as m
+  cross join lateral (
+    select
+      m.read_bytes - case
+        when m.baseline_hours is null then greatest(m.baseline_bytes, m.explained_bytes)
+        else m.baseline_bytes + m.explained_bytes
+      end as bytes
+  ) as x
 )
 
 select
@@ -440,13 +456,16 @@ cross join lateral (
         then case
           when not n.is_lag_known then 'offsets_unknown'
           when n.longest_lag_seconds > n.cache_seconds then 'lagging_group_may_explain'
-          when n.excess_sent_bytes >= :rogue_share * (d.read - d.baseline) * d.minutes * 60 then 'rogue_by_bandwidth'
-          else 'broker_internal_reads'
+          when (n.excess_sent_bytes >= :rogue_share * (d.read - d.baseline) * d.minutes * 60) is not true
+            then 'broker_internal_reads'
+          when k.storage_mode = 'TIERED' and not n.is_remote_known then 'remote_reads_unknown'
+          else 'rogue_by_bandwidth'
         end
       when w.excess_bytes is null or w.unaccounted_bytes is null then 'bytes_out_unknown'
       when w.offsets_unknown then 'offsets_unknown'
       when w.excess_bytes = 0 then 'measured_too_late'
       when w.rogue_bytes >= :rogue_share * w.excess_bytes then 'rogue'
+      when w.possible_rogue_bytes >= :rogue_share * w.excess_bytes then 'remote_reads_unknown'
       when w.counted_from >= w.until then 'measured_too_late'
       when b.brokers_silent > 0 then 'brokers_no_response'
       when w.explained_bytes >= (1 - :rogue_share) * w.excess_bytes then 'explained'

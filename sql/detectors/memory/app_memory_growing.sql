@@ -93,9 +93,9 @@ description: |
   steps, nor past growth, nor daily or weekly rhythms count. Growth that slows down is assumed to slow down further. For a
   run of two days its Theil-Sen slope replaces the day before.
 
-  RocksDB with a configured limit is excluded, because caches fill for days. So is a heap that is touched for the first
-  time: if JMX does not report the fastest growing part, two days of growth must lie beyond the maximum heap,
-  native_percent of it, and all that JMX reports.
+  RocksDB up to its configured caches and write buffers is excluded, because caches fill for days. So is a heap that is
+  touched for the first time: if JMX does not report the fastest growing part, two days of growth must lie beyond the
+  maximum heap, native_percent of it, and all that JMX reports.
 runbook: |
   ## Meaning
   The memory of this process has grown for days and will reach its limit. A leak is likely.
@@ -134,10 +134,8 @@ reading as materialized (
     p.heap_max_bytes,
     a.heap_survived_bytes as heap_bytes,
     memory.bytes as memory_bytes,
-    coalesce(
-      memory.bytes - case when p.rocksdb_expected_bytes is not null then a.rocksdb_measured_bytes end, memory.bytes
-    ) as unbounded_bytes,
-    case when p.rocksdb_expected_bytes is null then a.rocksdb_measured_bytes end as rocksdb_bytes,
+    memory.bytes - coalesce(a.rocksdb_measured_bytes - rocksdb.unbounded_bytes, 0) as unbounded_bytes,
+    rocksdb.unbounded_bytes as rocksdb_bytes,
     a.direct_bytes,
     a.thread_stack_bytes,
     a.non_heap_used_bytes,
@@ -149,6 +147,11 @@ reading as materialized (
   cross join lateral (
     select coalesce(a.resident_bytes, n.memory_bytes * n.memory_used_mean_percent / 100) as bytes
   ) as memory
+  -- Index and filter blocks are in addition to the caches and write buffers that are configured.
+  cross join lateral (
+    select case when a.rocksdb_measured_bytes is not null
+      then greatest(0, a.rocksdb_measured_bytes - coalesce(p.rocksdb_expected_bytes, 0)) end as unbounded_bytes
+  ) as rocksdb
   where a.hour > :hour - make_interval(days => :days) and a.hour <= :hour
   and a.hour >= p.process_started_at + make_interval(hours => :warm_up_hours)
 ),

@@ -367,14 +367,14 @@ select
   msk.volume_gib as msk_size_gib,
   -- All brokers of a cluster have storage of the same size, which grows by at least a tenth.
   case
-    when w.to_add_bytes > 0 and msk.volume_gib > 0
+    when w.to_add_bytes is not null and msk.volume_gib > 0
       then least(16384, ceil(msk.volume_gib * greatest(1.1, 1 + w.to_add_bytes / w.total_bytes::double precision)))
   end as msk_volume_gib,
   claimed.namespace,
   claimed.claim,
   claimed.node_pool,
   claimed.size_path,
-  case when w.to_add_bytes > 0 then ceil((claimed.size_bytes + w.to_add_bytes) / power(1024, 3)) end as claim_size_gib
+  ceil((claimed.size_bytes + w.to_add_bytes) / power(1024, 3)) as claim_size_gib
 from sized as w
 left join inventory.msk_brokers(:hour) as msk on w.cluster = msk.msk_cluster and w.broker_id = msk.msk_broker_id
 left join (

@@ -44,8 +44,21 @@ def _rows(hour: datetime) -> Rows:
             },
         ),
         *_unhealthy(hour),
+        *_wide_topic(hour),
         *_streams(hour),
     ]  # fmt: skip
+
+
+def _wide_topic(hour: datetime) -> Rows:
+    """A topic of 24 partitions with almost no traffic, known for more than the detector's 14 days."""
+    topic = {"cluster": CLUSTER, "topic": "wide"}
+    seen = {"cluster": CLUSTER, "topic": "wide", "kind": "plain", "partitions": 24, "replication_factor": 3}
+    rate = {"bytes_in": 3600, "covered_seconds": 3600}
+    return [
+        ("inventory.topic_hourly", seen),
+        ("inventory.topic_hourly", seen | {"hour": hour - timedelta(days=14, hours=12)}),
+        *(("metrics.topic_hourly", topic | rate | {"hour": hour - timedelta(hours=back)}) for back in range(0, 336, 2)),
+    ]
 
 
 def _unhealthy(hour: datetime) -> Rows:

@@ -92,7 +92,8 @@ def test_only_a_response_leads_to_a_page_that_claims_one(airflow: Airflow, filed
     claim = "<strong>Stored: comment.</strong>"
     assert claim in editor.client.get(path).text
     assert claim not in other.client.get(path).text
-    for forged in (path.replace(BILLING, AUDIT), path[:-1] + ("A" if path[-1] != "A" else "B")):
+    # Not the last character of the signature: some of its bits may mean nothing.
+    for forged in (path.replace(BILLING, AUDIT), path[:-2] + ("A" if path[-2] != "A" else "B") + path[-1]):
         assert "Stored:" not in editor.client.get(forged).raise_for_status().text
     for verb in ("comment", "snooze", "wont_fix", "close", "x" * 400, ""):
         for place in ("findings", "incidents"):

@@ -25,6 +25,7 @@ from streamwarden.detectors import findings, load_detectors
 from spark_apps.apps import brokers
 from spark_apps.submit import run_app
 from tests.clock import present_hour
+from tests.spark_apps.apps.tiered_storage import TIERED, tiered_broker
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 TOPIC = "payments"
@@ -119,6 +120,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert second["fetch_follower_requests_per_second"] == 0
     assert second["active_controllers"] == 1 and second["under_replicated_partitions"] == 0
     assert second["unclean_elections"] == 0
+    assert second["remote_fetch_bytes_per_second"] is topic["remote_fetch_bytes"] is None  # no tiered storage
     assert second["partitions"] == second["leaders"] >= 3
     assert 0 < second["cpu_ratio"] <= 1 and second["log_bytes"] >= topic["log_bytes"]
     assert on_broker["segments"] == 3  # one of each partition
@@ -360,3 +362,29 @@ def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> No
         row.endpoint[7]: (row.segments, row.client_connections) for row in made["metrics.broker_hourly"].collect()
     }
     assert hourly == {"a": (12, 7), "b": (None, None)}
+
+
+def test_bytes_read_from_tiered_storage_are_a_part_of_bytes_out(
+    warehouse: sa.Engine, spark: Any, tmp_path: Path
+) -> None:
+    """Closed segments are only in the remote storage; the active one is on the disk."""
+    hour, log = present_hour(), tmp_path / "broker" / "data" / f"{TOPIC}-0"
+    with tiered_broker(tmp_path / "broker") as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        for made in admin.create_topics([NewTopic(TOPIC, 1, config=TIERED), NewTopic("local", 1)]).values():
+            made.result(20)
+        run_app(spark, "brokers", hour - HOUR, config_for(broker))
+        for _ in range(30):
+            produce(broker, 1000)  # requests are smaller than a segment
+        produce(broker, 10, "local")
+        deadline = time.monotonic() + 120
+        while len([*log.glob("*.log")]) > 1:
+            assert time.monotonic() < deadline, "closed segments are still on the disk"
+            time.sleep(0.2)
+        consume(broker, 30_000)
+        run_app(spark, "brokers", hour, config_for(broker))
+    here = row(warehouse, BROKER_ROW, hour=hour, endpoint=broker.jolokia_url)
+    topic, local = (row(warehouse, TOPIC_ROW, hour=hour, topic=name) for name in (TOPIC, "local"))
+    assert 2_000_000 < topic["remote_fetch_bytes"] < topic["bytes_out"] - 1000
+    assert local["remote_fetch_bytes"] == 0
+    assert here["remote_fetch_bytes_per_second"] * here["covered_seconds"] == pytest.approx(topic["remote_fetch_bytes"])

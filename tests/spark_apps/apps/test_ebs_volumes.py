@@ -173,6 +173,7 @@ def test_the_hour_of_the_demo(spark: Any, endpoint: AwsEndpoint, world: World, w
     assert day["n"] > 260 and day["iops"] > 900 and day["balance"] == 100
 
 
+@pytest.mark.rare
 def test_a_source_that_is_down_deletes_nothing(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
     endpoint.faults.inject("deny", times=None, action="GetMetricData")
     run(spark, THIS_HOUR)

@@ -194,26 +194,36 @@ def test_the_flagships_at_the_level_per_broker(
     sick.set("OfflinePartitionsCount", None, LAST, NOW, 1)
     replay = MskCluster(ACCOUNT, REGION, "replay", level="PER_BROKER", volume_gib=1000)
     world.msk.add(replay, dict.fromkeys((1, 2, 3), replayed()))
+    tiered = MskCluster(ACCOUNT, REGION, "tiered", level="PER_BROKER", volume_gib=1000, storage_mode="TIERED")
+    world.msk.add(tiered, dict.fromkeys((1, 2, 3), replayed()))
     for broker in (1, 2, 3):
-        replay.set("BytesOutPerSec", broker, LAST + timedelta(minutes=35), LAST + timedelta(minutes=58), 4.4e7)
-    replay.set("EstimatedMaxTimeLag", ("billing", "orders"), LAST - HOUR, NOW, 3)
-    replay.set("MaxOffsetLag", ("billing", "orders"), LAST - HOUR, NOW, 40)
+        for cluster in (replay, tiered):
+            cluster.set("BytesOutPerSec", broker, LAST + timedelta(minutes=35), LAST + timedelta(minutes=58), 4.4e7)
+        tiered.set("RemoteFetchBytesPerSec", broker, LAST + timedelta(minutes=35), LAST + timedelta(minutes=58), 4e7)
+    for cluster in (replay, tiered):
+        cluster.set("EstimatedMaxTimeLag", ("billing", "orders"), LAST - HOUR, NOW, 3)
+        cluster.set("MaxOffsetLag", ("billing", "orders"), LAST - HOUR, NOW, 40)
     fine = MskCluster(ACCOUNT, REGION, "fine", level="PER_BROKER", volume_gib=1000)
     world.msk.add(fine, quiet_loads)
-    for cluster in ("sick", "replay", "fine"):
-        remember_bytes_out(warehouse, cluster, 4e6)
+    for name in ("sick", "replay", "fine", "tiered"):
+        remember_bytes_out(warehouse, name, 4e6)
     run()
     assert gaps(warehouse) == {}
 
     volumes = judge("ebs_volume_starving")
     assert volumes.pop("msk-sick-b-1-data (sick broker 1 storage)") == "bucket_empty"
-    assert len(volumes) == 8 and {*volumes.values()} <= {
+    assert len(volumes) == 11 and {*volumes.values()} <= {
         "bucket_full",
         "bucket_refills",
         "bucket_lasts",
         "within_limits",
     }
-    assert judge("consumer_rogue") == {"sick": "normal", "replay": "rogue_by_bandwidth", "fine": "normal"}
+    assert judge("consumer_rogue") == {
+        "sick": "normal",
+        "replay": "rogue_by_bandwidth",
+        "fine": "normal",
+        "tiered": "broker_internal_reads",
+    }
     disks = judge("disk_filling")
     assert disks.pop("sick broker 2") == "nearly_full" and {*disks.values()} == {"short_history"}
     heaps = judge("broker_memory_high")
@@ -221,11 +231,11 @@ def test_the_flagships_at_the_level_per_broker(
     networks = judge("instance_network_starving")
     assert networks.pop("msk-sick-b-2 (sick broker 2)") == "allowance_exceeded"
     assert {*networks.values()} == {"within_limits"}
-    (lag,) = rows(warehouse, "select * from metrics.msk_consumer_lag_hourly")
+    (lag, _) = rows(warehouse, "select * from metrics.msk_consumer_lag_hourly order by cluster")
     assert (lag["cluster"], lag["group_id"], lag["topic"]) == ("replay", "billing", "orders")
     assert (lag["max_offset_lag_last"], lag["time_lag_seconds_max"], lag["minutes_present"]) == (40, 3, 60)
-    assert judge("consumer_group_lag_estimated") == {"replay/billing": "keeps_up"}
-    assert judge("controllers_missing") == dict.fromkeys(("sick", "replay", "fine"), "one_active")
+    assert judge("consumer_group_lag_estimated") == dict.fromkeys(("replay/billing", "tiered/billing"), "keeps_up")
+    assert judge("controllers_missing") == dict.fromkeys(("sick", "replay", "fine", "tiered"), "one_active")
     (broker,) = rows(
         warehouse, "select * from metrics.broker_hourly where hour = :hour and under_replicated_partitions > 0"
     )
@@ -283,6 +293,7 @@ def test_an_hour_that_is_over_is_not_filled_with_the_clusters_of_now(
     assert any("MSK's inventory only knows the present" in message for message in gaps(warehouse).values())
 
 
+@pytest.mark.rare
 def test_gaps_of_one_cluster_leave_the_others_and_ec2_alone(world: World, run: Run, warehouse: sa.Engine) -> None:
     world.msk.add(MskCluster(ACCOUNT, REGION, "orders"))
     world.msk.add(MskCluster(ACCOUNT, REGION, "young", state="CREATING"))

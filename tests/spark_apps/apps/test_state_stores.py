@@ -159,6 +159,7 @@ def test_a_type_change_within_the_hour_is_critical_and_named(
     assert tables(warehouse) == first
 
 
+@pytest.mark.rare
 def test_a_change_stays_known_while_old_values_are_in_the_log_and_no_longer(
     changelog: Any, run_hour: Any, cluster: Config
 ) -> None:
@@ -244,6 +245,7 @@ def schema_registry(cluster: Config, tmp_path: Path) -> Iterable[Config]:
         yield load_config(tmp_path / "streamwarden.yaml")
 
 
+@pytest.mark.rare
 def test_a_samza_jobs_changelog_is_read_as_the_config_says(changelog: Any, run_hour: Any, warehouse: sa.Engine) -> None:
     values = [order(i) for i in range(200)] + [order(i, quantity=str(i)) for i in range(200)]
     topic = changelog(values, name="seen-by-job{}", policy="compact")
@@ -321,6 +323,7 @@ def test_schemas_of_an_unreachable_registry_come_from_earlier_hours(
     assert (found["status"], found["severity"]) == ("firing", "critical")
 
 
+@pytest.mark.rare
 def test_a_large_log_is_sampled_and_a_rare_old_version_found(
     changelog: Any, run_hour: Any, cluster: Config, warehouse: sa.Engine
 ) -> None:

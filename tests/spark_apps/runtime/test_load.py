@@ -37,6 +37,7 @@ REST = {
     "messages_in": "double",
     "failed_produces": "double",
     "bytes_rejected": "double",
+    "remote_fetch_bytes": "double",
     "fetch_requests": "double",
     "produce_requests": "double",
     "log_bytes": "double",

@@ -47,6 +47,7 @@ def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
     return rows
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_real_worker_with_a_running_and_a_failed_task(kafka_broker: Any, read: Read, tmp_path: Path) -> None:
     port = free_port()

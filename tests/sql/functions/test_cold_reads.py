@@ -434,6 +434,24 @@ CALLS: list[Any] = [
         id="reads and bytes out of brokers without controllers; null if one broker did not report",
     ),
     pytest.param(
+        {"metrics.broker_hourly": [BROKER | {"bytes_out_per_second": 3, "remote_fetch_bytes_per_second": 2}]},
+        "select sent_bytes from broker_reads_hourly(:hour, 1)", [(3600.0,)],
+        id="bytes out from tiered storage are not sent from disk or page cache",
+    ),
+    *(
+        pytest.param(
+            SENT | {"inventory.topic_hourly": [
+                        TOPIC_KEY | {"replication_factor": 1, "partitions": 1,
+                                     "configs": '{"remote.storage.enable": {"value": "true"}, "local.retention.ms":'
+                                                f' {{"value": "{local_ms}"}}}}'}],
+                    "metrics.consumer_partition_hourly": [READ | {"records_consumed": 60, "lag_seconds": 801}]},
+            "select r.cold_bytes, g.cold_bytes, is_remote from group_cold_reads('c', 'g', :hour, 800) as r,"
+            " group_reads('c', :hour, 1, 3600) as g",
+            [expected], id=f"a lag of 801 s with a local retention of {local_ms} ms",
+        )
+        for local_ms, expected in ((801000, (6000.0, 6000.0, False)), (800999, (0.0, 0.0, True)))
+    ),
+    pytest.param(
         {"metrics.broker_hourly": [BROKER | {"hour": HOUR - timedelta(days=1)}]},
         "select count(*) from broker_reads_hourly(:hour, 1)", [(0,)], id="the hour a day ago is before the window",
     ),

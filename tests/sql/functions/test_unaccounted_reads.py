@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -23,7 +24,8 @@ READ = {"cluster": "c", "group_id": "g", "topic": "t", "partition": 0, "records_
 COLD = READ | {"lag_seconds": 9000, "client_id": "x"}
 BROKER = {"cluster": "c", "endpoint": "e", "broker_id": 1, "instance_id": "i"}
 TOPICS = """
-    select topic, covered_seconds, sent_bytes, accounted_bytes, restored_bytes, unaccounted_bytes, group_ids
+    select topic, covered_seconds, sent_bytes, accounted_bytes, restored_bytes, unaccounted_bytes, group_ids,
+      remote_unknown_bytes
     from public.unaccounted_topics('c', :hour, :loud_seconds, 1, 7, 3, 2) order by topic"""
 
 
@@ -93,7 +95,76 @@ def test_unaccounted_topics(
     expected: tuple[Any, ...] | None,
 ) -> None:  # fmt: skip
     found = _topics(module_warehouse, sent, [*read], key, dict(more))
-    assert found == ([] if expected is None else [("t", *expected)])
+    assert found == ([] if expected is None else [("t", *expected, 0)])
+
+
+TIERED = {
+    "partitions": 1,
+    "retention_ms": 604800000,
+    "configs": '{"remote.storage.enable": {"value": "true"}, "local.retention.ms": {"value": "8999000"}}',
+}
+
+
+@pytest.mark.parametrize(
+    ("sent", "read", "key", "unaccounted", "unknown"),
+    [
+        ({"remote_fetch_bytes": 4000}, [], TIERED, 1000, 0),
+        ({"remote_fetch_bytes": 6000}, [READ], TIERED, 0, 0),
+        ({"remote_fetch_bytes": 4000}, [COLD], TIERED, 1000, 0),
+        ({"remote_fetch_bytes": 1000}, [COLD], TIERED, 3750, 0),
+        ({"remote_fetch_bytes": 1000}, [COLD], {}, 2750, 0),
+        ({"remote_fetch_bytes": None}, [READ], TIERED, 0, 4000),
+        ({"remote_fetch_bytes": None}, [READ], {}, 4000, 0),
+    ],
+    ids=["no group", "more than is left", "beyond the group's", "the group reads it",
+         "not tiered any more: the group's lag says nothing", "not exposed", "no tiered storage"],
+)  # fmt: skip
+def test_reads_from_tiered_storage_are_no_disk_reads(
+    module_warehouse: sa.Engine, sent: Row, read: list[Row], key: Row, unaccounted: float, unknown: float
+) -> None:
+    [found] = _topics(module_warehouse, sent, [*read], key, {})
+    assert (found[5], found[-1]) == (unaccounted, unknown)
+
+
+@pytest.mark.parametrize(
+    ("configs", "expected"),
+    [
+        ({}, []),
+        ({"remote.storage.enable": "false", "local.retention.ms": "5000"}, []),
+        ({"remote.storage.enable": "true"}, [(9.0, None)]),
+        ({"remote.storage.enable": "true", "local.retention.ms": "-2", "local.retention.bytes": "-2"}, [(9.0, None)]),
+        ({"remote.storage.enable": "true", "local.retention.ms": "5000"}, [(5.0, None)]),
+        ({"remote.storage.enable": "true", "local.retention.ms": "-1", "local.retention.bytes": "70"}, [(None, 70.0)]),
+        ({"remote.storage.enable": "true", "retention.bytes": "90", "local.retention.bytes": "-2"}, [(9.0, 90.0)]),
+        ({"remote.storage.enable": "true", "retention.bytes": "-1"}, [(9.0, None)]),
+    ],
+)
+def test_local_retention(
+    module_warehouse: sa.Engine, configs: dict[str, str], expected: list[tuple[float | None, ...]]
+) -> None:
+    given = json.dumps({name: {"value": value} for name, value in configs.items()})
+    query = sa.text("select * from public.local_retention(cast(:configs as jsonb), 9000)")
+    with module_warehouse.connect() as connection:
+        assert [tuple(row) for row in connection.execute(query, {"configs": given})] == expected
+
+
+@pytest.mark.parametrize(
+    ("lag_seconds", "lag_bytes", "remotely"),
+    [(5.0, 140.0, False), (5.1, None, True), (None, 141.0, True), (None, None, False)],
+)
+def test_a_group_reads_remotely_beyond_the_local_retention(
+    module_warehouse: sa.Engine, lag_seconds: float | None, lag_bytes: float | None, remotely: bool
+) -> None:
+    configs = {"remote.storage.enable": "true", "local.retention.ms": "5000", "local.retention.bytes": "70"}
+    key = KEY | {"partitions": 2, "configs": json.dumps({name: {"value": value} for name, value in configs.items()})}
+    given = {"inventory.topic_hourly": [key, key | {"cluster": "d", "configs": "{}"}]}
+    query = (
+        "select public.reads_remotely(cluster, topic, :hour, cast(:lag_seconds as double precision),"
+        " cast(:lag_bytes as double precision)) from inventory.topic_hourly order by cluster"
+    )
+    assert rows_for(module_warehouse, given, query, lag_seconds=lag_seconds, lag_bytes=lag_bytes) == [
+        (remotely,), (False,),
+    ]  # fmt: skip
 
 
 def _disk(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
-import pytest
 import sqlalchemy as sa
 from streamwarden.causes import store_topology
 from streamwarden.store.queries import ask
 
+from tests.sql.cases import insert_given
 from tests.sql.cause_cases import store
+from tests.sql.given import rows_for
 from tests.sql.rows import HOUR, insert_row
 
-NODE = {"account": "1", "region": "r", "instance_id": "i"}
+PLACE = {"account": "1", "region": "r"}
 PODS = {
     "c-1": {"role": "broker", "cluster": "c", "broker_id": 1},
     "d-1": {"role": "broker", "cluster": "d", "broker_id": 1, "endpoint": "d1"},
@@ -21,65 +23,55 @@ PODS = {
 """Pod → its columns; each claims the volume of its name. That of cluster c has no endpoint now."""
 
 
-@pytest.fixture
-def node(warehouse: sa.Engine) -> sa.Engine:
-    with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
-        for volume in (*PODS, "root"):
-            for hour in (HOUR, HOUR - timedelta(hours=1)):
-                insert_row(
-                    connection, "inventory.volume_hourly", NODE | {"hour": hour, "volume_id": volume, "size_gib": 1}
-                )
-                load = {
-                    "account": "1",
-                    "region": "r",
-                    "volume_id": volume,
-                    "hour": hour,
-                    "read_bytes": 10 ** len(volume),
-                }
-                insert_row(connection, "metrics.volume_hourly", load)
-        for pod, columns in PODS.items():
-            of_pod = {"hour": HOUR, "kubernetes": "k", "namespace": "n", "pod": pod}
-            insert_row(connection, "inventory.pod_hourly", of_pod | {"uid": pod} | columns)
-            insert_row(connection, "inventory.pod_claim_hourly", of_pod | {"claim": pod, "volume_id": pod})
-        for cluster in "cd":
-            broker = {"hour": HOUR, "cluster": cluster, "endpoint": f"{cluster}1", "broker_id": 1, "instance_id": "i"}
-            insert_row(connection, "metrics.broker_hourly", broker | {"partitions": 1})
-        for app in ("orders", "other name"):
-            jvm = {"hour": HOUR, "cluster": "c", "app": app, "endpoint": "o0", "instance_id": "i"}
-            insert_row(connection, "metrics.jvm_app_hourly", jvm)
-    return warehouse
+def _node() -> dict[str, list[dict[str, Any]]]:
+    """A node with a broker of each of two clusters and an application; its root volume is not claimed."""
+    volumes = [{**PLACE, "volume_id": volume, "instance_id": "i", "size_gib": 1} for volume in (*PODS, "root")]
+    before = {"hour": HOUR - timedelta(hours=1)}
+    volumes.append({**PLACE, "volume_id": "detached", "instance_id": None})  # was attached to the node an hour ago
+    brokers = [
+        {"cluster": of, "endpoint": f"{of}1", "broker_id": 1, "instance_id": "i", "partitions": 1} for of in "cd"
+    ]
+    reads = [{**PLACE, "volume_id": volume, "read_bytes": 10 ** len(volume)} for volume in (*PODS, "root")]
+    reads += [{**row, **other, "read_bytes": 7} for row in reads for other in ({"account": "2"}, {"region": "s"})]
+    pods = {pod: {"kubernetes": "k", "namespace": "n", "pod": pod} for pod in PODS}
+    return {
+        "inventory.volume_hourly": [*volumes, *({**row, **before, "instance_id": "i"} for row in volumes)],
+        "metrics.volume_hourly": [*reads, *({**row, **before} for row in reads)],
+        "inventory.pod_hourly": [pods[pod] | {"uid": pod} | columns for pod, columns in PODS.items()],
+        "inventory.pod_claim_hourly": [of_pod | {"claim": pod, "volume_id": pod} for pod, of_pod in pods.items()],
+        "metrics.broker_hourly": [*brokers, {**brokers[0], **before, "endpoint": "former"}],
+        "metrics.jvm_app_hourly": [
+            {"cluster": "c", "app": app, "endpoint": endpoint, "instance_id": "i", **at}
+            for app, endpoint, at in (("orders", "o0", {}), ("other name", "o0", {}), ("orders", "former", before))
+        ],
+    }
 
 
-def rows(warehouse: sa.Engine, query: str) -> list[tuple[object, ...]]:
-    with warehouse.connect() as connection:
-        return [tuple(row) for row in connection.execute(sa.text(query), {"hour": HOUR})]
-
-
-def test_a_claimed_volume_is_of_one_pod(node: sa.Engine) -> None:
+def test_a_claimed_volume_is_of_one_pod(module_warehouse: sa.Engine) -> None:
     query = "select cluster, endpoint, is_broker, volume_id from inventory.used_volumes(:hour) order by 1, 2, 4"
-    assert rows(node, query) == [
+    assert rows_for(module_warehouse, _node(), query) == [
         ("c", "c1", True, "c-1"), ("c", "c1", True, "root"), ("c", "o0", False, "orders-0"), ("c", "o0", False, "root"),
         ("d", "d1", True, "d-1"), ("d", "d1", True, "root"),
     ]  # fmt: skip
 
 
-def test_reads_of_a_cluster_are_those_of_its_brokers_volumes(node: sa.Engine) -> None:
+def test_reads_of_a_cluster_are_those_of_its_brokers_volumes(module_warehouse: sa.Engine) -> None:
     query = "select cluster, read_bytes from broker_reads_hourly(:hour, 1) where hour = :hour order by 1"
-    assert rows(node, query) == [("c", 11_000.0), ("d", 11_000.0)]
+    assert rows_for(module_warehouse, _node(), query) == [("c", 11_000.0), ("d", 11_000.0)]
 
 
-def test_pages_show_a_claimed_volume_under_the_cluster_of_its_pod(node: sa.Engine) -> None:
-    with node.begin() as connection:
+def test_pages_show_a_claimed_volume_under_the_cluster_of_its_pod(warehouse: sa.Engine) -> None:
+    with warehouse.begin() as connection:
+        insert_given(connection, {"given": _node()})
         for volume in ("orders-0", "d-1", "root"):
             store(connection, {"of": "ebs_volume_starving", "resource": f"volume:1/r/{volume}"}, "firing")
-        insert_row(connection, "inventory.instance_hourly", NODE | {"hour": HOUR})
+        insert_row(connection, "inventory.instance_hourly", PLACE | {"hour": HOUR, "instance_id": "i"})
         run = {"hour": HOUR, "detector": "ebs_volume_starving", "status": "evaluated"}
         insert_row(connection, "detect.detector_run", run)
         insert_row(connection, "detect.detector", {"hour": HOUR, "detector": "ebs_volume_starving"})
-    store_topology(node, HOUR)
+    store_topology(warehouse, HOUR)
     wanted = dict.fromkeys(("severity", "detector", "kind", "owner", "application", "state", "after"))
-    with node.connect() as connection:
+    with warehouse.connect() as connection:
         tiles = {row["key"]: row["findings"] for row in ask(connection, "pages/tiles", owner=None)}
         listed = {
             cluster: sorted(

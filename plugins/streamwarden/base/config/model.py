@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from streamwarden.base.addresses import address_of
 from streamwarden.base.config.aws import AwsAccount
+from streamwarden.base.config.confluent import ConfluentCluster
 from streamwarden.base.config.detectors import CausesSettings, DetectorSettings, LatencyTarget, Owner
 from streamwarden.base.config.fields import JobPattern, Section, WebAddress
 from streamwarden.base.config.interfaces import ExternalLink, Prometheus, Reports
@@ -99,6 +100,9 @@ class Config(Section):
     msk: list[MskClusters] = Field(
         default_factory=list, description="Amazon MSK clusters to discover and watch (docs/connect/msk.md)."
     )
+    confluent: list[ConfluentCluster] = Field(
+        default_factory=list, description="Clusters of Confluent Cloud (docs/connect/confluent-cloud.md)."
+    )
     kubernetes: list[KubernetesCluster] = Field(
         default_factory=list, description="Kubernetes clusters with pods to watch (docs/connect/kubernetes.md)."
     )
@@ -142,6 +146,7 @@ class Config(Section):
         _once("aws account", (account.account for account in self.aws))
         _once("aws region", (f"{account.account}/{region}" for account in self.aws for region in account.regions))
         _once("kafka cluster", (cluster.name for cluster in self.kafka))
+        _once("confluent cluster", (one.cluster for one in self.confluent))
         _once("kubernetes cluster", (cluster.name for cluster in self.kubernetes))
         return self
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from spark_apps.sources.confluent_metrics import LATENCY, MetricsApi
 from spark_apps.sources.kafka_connect import ConnectApi
 from spark_apps.sources.rest_api import Refused
 from spark_apps.sources.schema_registry import open_registry
 from streamwarden.base.config import Config, ConnectCluster, KafkaCluster
+from streamwarden.base.config.confluent import ConfluentCluster
 from streamwarden.base.config.trackers import Tracker
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import open_warehouse
@@ -26,6 +29,8 @@ def questions(config: Config) -> Iterator[Question]:
             yield Question(
                 f"Connect cluster {connect.name} of {cluster.name}", partial(_connect, cluster.name, connect)
             )
+    for entry in config.confluent:
+        yield Question(f"confluent {entry.cluster}", partial(_confluent, entry))
     for name, settings in config.tickets.all_trackers.items():
         yield Question(f"tracker {name}", partial(_tracker, name, settings))
     yield Question("warehouse", partial(_warehouse, config))
@@ -55,6 +60,22 @@ def _connect(cluster: str, connect: ConnectCluster) -> Iterator[Answer]:
         yield Answer(source, asked, answer=f"{len(named)} connectors")
     except Refused as error:
         action = f"correct `url`, `user`, and `password` of `connect` {connect.name}: the REST API of a worker"
+        yield Answer(source, asked, problem=str(error), action=action)
+    finally:
+        if api:
+            api.close()
+
+
+def _confluent(entry: ConfluentCluster) -> Iterator[Answer]:
+    source, asked = f"confluent {entry.cluster}", "bytes by topic"
+    api = None
+    try:
+        api = MetricsApi(entry)
+        end = datetime.now(UTC).replace(second=0, microsecond=0) - LATENCY
+        found = api.by_topic("received_bytes", end - timedelta(hours=1), end)
+        yield Answer(source, asked, answer=f"{len(found)} topics with bytes in")
+    except Refused as error:
+        action = "docs/connect/confluent-cloud.md: it needs a Cloud API key with the role MetricsViewer"
         yield Answer(source, asked, problem=str(error), action=action)
     finally:
         if api:
