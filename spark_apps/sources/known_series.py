@@ -238,12 +238,12 @@ def _microprofile() -> Iterator[Series]:
     """MicroProfile Metrics (Open Liberty, Payara, WildFly, Helidon): the scope in the name, since 5.0 in a label."""
     for prefix, where in (("base.", {}), ("vendor.", {}), ("", {"mp_scope": "*"})):
         for name, metric, factor, labels in (
-            ("memory.usedHeap.bytes", "heap_used_bytes", 1, {}),
-            ("memory.maxHeap.bytes", "heap_max_bytes", 1, {}),
-            ("memory.usedNonHeap.bytes", "non_heap_used_bytes", 1, {}),
+            ("memory.used.heap.bytes", "heap_used_bytes", 1, {}),
+            ("memory.max.heap.bytes", "heap_max_bytes", 1, {}),
+            ("memory.used.non.heap.bytes", "non_heap_used_bytes", 1, {}),
             ("thread.count", "threads", 1, {}),
-            ("cpu.availableProcessors", "processors", 1, {}),
-            ("cpu.processCpuTime.seconds", "cpu_seconds_total", 1, {}),
+            ("cpu.available.processors", "processors", 1, {}),
+            ("cpu.process.cpu.time.seconds", "cpu_seconds_total", 1, {}),
             ("gc.time.seconds", "gc_seconds_total", 1, {"name": "collector"}),
             ("gc.total", "gc_collections_total", 1, {"name": "collector"}),
             ("jvm.uptime.seconds", UPTIME, 1e3, {}),
@@ -255,7 +255,7 @@ def _microprofile() -> Iterator[Series]:
 
 _MICROPROFILE_ALSO = {
     "gc.time.seconds": ("gc.time.total.seconds", "gc.time.seconds.total"),
-    "cpu.processCpuTime.seconds": ("cpu.processCpuTime.seconds.total",),
+    "cpu.process.cpu.time.seconds": ("cpu.process.cpu.time.seconds.total",),
 }
 _PAUSES_COUNT = {"jvm_gc_pause_milliseconds_count": "Value"}
 _CGROUP = ("container", "pod", "namespace", "id", "name", "image")

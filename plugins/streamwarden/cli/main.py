@@ -20,6 +20,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.version import VERSION
 from streamwarden.cli import ask, backtest, config, detectors, docs, plan, report, run, tickets, warehouse, whatif
 from streamwarden.cli.init import command as init
+from streamwarden.rendering.readable import is_storable
 
 app = typer.Typer(
     help="Monitors Kafka fleets on AWS: collects data hourly, evaluates detectors, files tickets with root causes.",
@@ -77,4 +78,7 @@ def _one_line_errors() -> Iterator[None]:
 def main() -> None:
     """Entry point of the `streamwarden` command."""
     with _one_line_errors():
+        for argument in sys.argv[1:]:
+            if not is_storable(argument):
+                raise StreamwardenError(f"{argument!a}: is not text in UTF-8.")
         app()

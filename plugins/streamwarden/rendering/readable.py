@@ -84,13 +84,16 @@ def readable_metrics(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def labels(columns: Iterable[str]) -> dict[str, str]:
-    """A label for each column. If two columns differ only in their unit, the label includes it."""
+    """A label for each column, with the unit where columns differ only in it; where that is equal too, the name in
+    words."""
     plain = {column: readable(column, None)[0] for column in columns}
     counts = Counter(plain.values())
-    return {
+    named = {
         column: f"{label} ({unit})" if counts[label] > 1 and (unit := _unit(column)) else label
         for column, label in plain.items()
     }
+    counts = Counter(named.values())
+    return {column: label if counts[label] == 1 else _label(column) for column, label in named.items()}
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -60,6 +60,7 @@ def test_every_command_has_help(command: list[str]) -> None:
         (["run", "--hour", "2026-11-21T05:30"], "must be the start of an hour, like 2026-11-21T05:00"),
         (["run", "--hour", "2099-01-01T00:00"], "--hour 2099-01-01T00:00: cannot run an hour that has not begun."),
         (["run", "--app", "nothing"], "--app nothing: no such app. Available: "),
+        (["plan", "removal", "a\udcff"], "'a\\udcff': is not text in UTF-8."),
         (["report", "--day", "soon"], "--day soon: not a day; write it like 2026-11-20."),
         (["report", "--day", "9999-12-31"], "--day 9999-12-31: must be between 1970 and 2261."),
         (["report", "--week", "--day", "0001-01-01"], "--day 0001-01-01: must be between 1970 and 2261."),

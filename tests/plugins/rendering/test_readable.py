@@ -55,6 +55,9 @@ def test_labels_are_unique() -> None:
     assert labels(["baseline_iops", "baseline_bytes_per_second", "size_gib"]) == {
         "baseline_iops": "Baseline (IOPS)", "baseline_bytes_per_second": "Baseline (bytes/second)", "size_gib": "Size",
     }  # fmt: skip
+    # Equal in label and unit.
+    named = labels(["lag_seconds", "lag_records", "worst_lag_records"])
+    assert list(named.values()) == ["Lag (seconds)", "Lag records", "Worst lag records"]
 
 
 def test_a_name_cannot_forge_a_line_or_contain_control_characters() -> None:

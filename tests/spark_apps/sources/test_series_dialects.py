@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from spark_apps.sources.heap_pools import heap_max
 from spark_apps.sources.jmx_series import names_of, readings_of
 from spark_apps.sources.prometheus import series_of
+from spark_apps.sources.series_forms import rendered
 
 MIB = 2**20
 
@@ -167,6 +169,20 @@ def test_microprofile(prefix: str, scope: str, gc: str) -> None:
     assert values["gc_seconds_total", "collector=G1 Young Generation"] == 0.75
     assert values["gc_collections_total", "collector=G1 Old Generation"] == 0
     assert values["process_uptime_ms", ""] == 60_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "base:memory_used_heap_bytes",
+        "base_memory_usedHeap_bytes",
+        "gc_time_seconds_total",
+        "jvm.memory.used",
+        "jvm_gc_pause_milliseconds_sum",
+    ],
+)
+def test_a_query_to_a_prometheus_server_selects_the_name(name: str) -> None:
+    assert re.fullmatch(f"(?i:{rendered(names_of('app', 1, 2).queries)})", name)
 
 
 def test_micrometer_before_1_1_and_through_otlp() -> None:

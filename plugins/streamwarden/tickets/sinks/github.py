@@ -6,6 +6,7 @@ listed, not searched, because GitHub's search lags by minutes.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from pydantic import BaseModel
@@ -30,6 +31,7 @@ from streamwarden.tickets.sinks.markdown import HIDDEN, hidden, markdown
 
 BODY_LIMIT = 65_536  # characters of an issue or a comment
 TITLE_LIMIT = 256
+log = logging.getLogger(__name__)
 MAY_LABEL = ("triage", "push", "maintain", "admin")
 
 
@@ -120,6 +122,8 @@ class Tracker(IssueTracker[_Issue]):
         )
         if hidden(issue_draft.fingerprint) not in (issue.body or ""):
             raise Unsure(f"{self._api.url}: returned another issue than the one that was sent.")
+        if self._settings.label not in {label.name for label in issue.labels}:
+            log.warning("%s: the token may not label issues: GitHub dropped the labels", issue.html_url)
         return self._issue_of(issue)
 
     def update(self, update: Update) -> None:
@@ -163,11 +167,12 @@ class Tracker(IssueTracker[_Issue]):
             if error.status != 404:
                 raise
             raise TrackerDown(f"{self._api.url}: no repository {name}, or the token has no access to it.") from None
+        listed = repository.permissions  # empty where the server does not list them
         problem = (
             "is archived: issues cannot be filed" if repository.archived
             else "has issues disabled (Settings, Features)" if not repository.has_issues
             else "the token may not label issues there: give it Issues: read and write, and its user the role Triage"
-            if not self._is_app and not any(repository.permissions.get(role) for role in MAY_LABEL)
+            if not self._is_app and listed and not any(listed.get(role) for role in MAY_LABEL)
             else ""
         )  # fmt: skip
         if problem:

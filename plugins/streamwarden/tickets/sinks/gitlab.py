@@ -133,6 +133,8 @@ class Tracker(IssueTracker[_Issue]):
         issue = self._api.request("POST", f"{self._path}/issues", _Issue, json=values)
         if hidden(issue_draft.fingerprint) not in (issue.description or ""):
             raise Unsure(f"{self._api.url}: returned another issue than the one that was sent.")
+        if self._settings.label not in issue.labels:
+            log.warning("%s: the token's role is below Reporter: GitLab dropped the labels", issue.web_url)
         return self._issue_of(issue)
 
     def update(self, update: Update) -> None:
@@ -195,21 +197,27 @@ class Tracker(IssueTracker[_Issue]):
         return project
 
     def _may_label(self, project: _Project) -> bool:
-        """The project's permissions list neither members through an invited group nor administrators."""
+        """The project's permissions list neither members through an invited group nor administrators. A token that may
+        not ask who it is, or which role it has, files: the issue shows whether it may label."""
         roles = (project.permissions.project_access, project.permissions.group_access)
         if any(role.access_level >= PLANNER for role in roles if role):
             return True
-        user = self._me()
+        if (user := self._me()) is None or user.is_admin:
+            return True
         try:
-            role = self._api.get(f"{self._path}/members/all/{user.id}", _Role)
+            return self._api.get(f"{self._path}/members/all/{user.id}", _Role).access_level >= PLANNER
         except Refused as error:
-            if error.status not in (403, 404):  # not a member, or members are not visible
+            if error.status not in (403, 404):
                 raise
-            return user.is_admin
-        return user.is_admin or role.access_level >= PLANNER
+            return error.status == 403  # 404: not a member
 
-    def _me(self) -> _User:
-        self._user = self._user or self._api.get("/api/v4/user", _User)
+    def _me(self) -> _User | None:
+        """The token's user; None: its scopes do not include that."""
+        try:
+            self._user = self._user or self._api.get("/api/v4/user", _User)
+        except Refused as error:
+            if error.status != 403:
+                raise
         return self._user
 
     def _read(self, key: str) -> _Issue:
@@ -226,7 +234,9 @@ class Tracker(IssueTracker[_Issue]):
         text = issue.description or ""
         if hidden(fingerprint) in text or HIDDEN in text:
             return hidden(fingerprint) in text
-        return self._settings.label in issue.labels or (issue.author is not None and issue.author.id == self._me().id)
+        me = self._me()
+        is_author = me is not None and issue.author is not None and issue.author.id == me.id
+        return self._settings.label in issue.labels or is_author
 
     def _issue_of(self, issue: _Issue) -> Issue:
         settings = self._settings

@@ -34,6 +34,7 @@ class Github(Endpoint):
     has_issues: bool = True
     archived: bool = False
     role: str = "triage"
+    lists_permissions: bool = True
     assignable: ClassVar[set[str]] = {"octocat"}
     has_mentions: ClassVar[bool] = True
     displayed_states: ClassVar[tuple[str, ...]] = ("acknowledged", "snoozed")
@@ -63,7 +64,7 @@ class Github(Endpoint):
         permissions = {role: role == self.role for role in ("admin", "maintain", "push", "triage")} | {"pull": True}
         return 200, {
             "id": 1, "full_name": name, "has_issues": self.has_issues, "archived": self.archived,
-            "permissions": permissions,
+            **({"permissions": permissions} if self.lists_permissions else {}),
         }  # fmt: skip
 
     def list_issues(self, request: httpx.Request, name: str) -> Any:

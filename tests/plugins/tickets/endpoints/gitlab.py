@@ -29,6 +29,8 @@ class Gitlab(Endpoint):
     is_admin: bool = False
     locked: set[int] = field(default_factory=set)
     """Issues that may not be commented."""
+    scopes: frozenset[str] = frozenset({"user", "member"})
+    """What a fine-grained token may read besides issues."""
     archived: bool = False
     issues: dict[int, dict[str, Any]] = field(default_factory=dict)
     written: dict[int, datetime] = field(default_factory=dict)
@@ -68,9 +70,13 @@ class Gitlab(Endpoint):
         }  # fmt: skip
 
     def read_user(self, _: httpx.Request) -> Any:
+        if "user" not in self.scopes:
+            return 403, {"error": "insufficient_granular_scope"}
         return 200, {"id": BOT, "username": "bot"} | ({"is_admin": True} if self.is_admin else {})
 
     def read_member(self, _: httpx.Request, name: str, user: str) -> Any:
+        if "member" not in self.scopes:
+            return 403, {"message": "403 Forbidden"}
         if name != self.project or int(user) != BOT or not self.role:
             return 404, MISSING
         return 200, {"id": BOT, "username": "bot", "state": "active", "access_level": self.role}

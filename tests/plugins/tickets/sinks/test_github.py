@@ -93,6 +93,13 @@ def test_an_app_token_without_a_role_can_file() -> None:
     assert labels(team) == ["streamwarden", "critical"]
 
 
+def test_a_server_that_lists_no_permissions_is_tried(team: Team) -> None:
+    endpoint_of(team).lists_permissions = False
+    assert team.sink.check()
+    team.sink.create(issue_draft())
+    assert labels(team) == ["streamwarden", "critical", "ops"]
+
+
 def test_issues_of_a_repository_without_access_do_not_count_as_deleted(team: Team) -> None:
     issue = team.sink.create(issue_draft())
     endpoint_of(team).repository = "acme/private"

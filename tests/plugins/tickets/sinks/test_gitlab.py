@@ -57,6 +57,8 @@ def test_a_missing_permission_is_reported_before_anything_is_filed(
         {"role": 15},
         {"role": 0, "is_admin": True},
         {"role": 10, "is_admin": True},
+        {"shown": False, "scopes": frozenset()},
+        {"shown": False, "scopes": frozenset({"user"})},
     ],
 )
 def test_a_token_that_may_set_labels_can_file(team: Team, values: dict[str, object]) -> None:
@@ -65,6 +67,16 @@ def test_a_token_that_may_set_labels_can_file(team: Team, values: dict[str, obje
     assert "may be filed" in team.sink.check()
     team.sink.create(issue_draft())
     assert endpoint_of(team).issues[1]["labels"] == ["streamwarden", "critical", "kafka"]
+
+
+def test_a_token_that_may_not_read_its_role_files_and_is_warned_if_labels_are_dropped(
+    team: Team, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint = endpoint_of(team)
+    endpoint.shown, endpoint.scopes, endpoint.role = False, frozenset(), 10
+    issue = team.sink.create(issue_draft())
+    assert "GitLab dropped the labels" in caplog.text
+    assert team.sink.look(issue.key, FINGERPRINT) == issue  # by its key
 
 
 def test_a_role_below_reporter_through_an_invited_group_is_reported(team: Team) -> None:
