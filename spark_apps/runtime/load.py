@@ -43,14 +43,14 @@ def replace_hour(
     app: SparkApp,
     hour: datetime,
     frames: dict[str, DataFrame],
-    coverage: DataFrame,
+    coverage: DataFrame | None,
     started_at: datetime,
 ) -> dict[str, int]:
     """Replaces the data of `app` for `hour` in one transaction; returns the number of rows by table.
 
     Args:
         frames: by table name, with the table's columns; `hour` is left out where the table has it.
-        coverage: columns source, resource_name, status, message.
+        coverage: columns source, resource_name, status, message; None: no source was queried.
 
     Raises:
         StreamwardenError: the frames are not the tables that the app writes, or a table or column does not exist.
@@ -62,8 +62,9 @@ def replace_hour(
         _drop_stages(owner, mark)  # staging tables left by a killed run
         try:
             stages = {table: Stage(engine, table, hour, mark) for table in (*frames, "detect.coverage")}
-            coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
-            stages["detect.coverage"].fill(coverage)
+            if coverage is not None:
+                by_app = {"app": f.lit(app.name), "asked_at": f.lit(started_at)}
+                stages["detect.coverage"].fill(coverage.withColumns(by_app))
             for table, frame in frames.items():
                 stages[table].fill(frame)
             return _publish(owner, app, hour, stages, started_at)
