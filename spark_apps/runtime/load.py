@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from streamwarden.base.catalog import SparkApp, rows_of
+from streamwarden.base.catalog import APPS, SparkApp, rows_of
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.base.warehouse import ensure_day
@@ -33,6 +33,8 @@ _SPARK_TYPE = {
     "boolean": "boolean",
     "timestamp with time zone": "timestamp",
 }
+READ_PER_ROW = 24
+"""Apps read about so many rows for one that they write: those that read many more count as if they had written more."""
 ANALYZED_FROM_ROWS = 100
 """Smaller tables are not analyzed: joining them row by row is fast. The planner's estimate of 1 row for 300 groups made
 a join with their partitions take a minute."""
@@ -103,11 +105,14 @@ def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, star
 
 
 def last_rows(engine: sa.Engine, app: str) -> int:
-    """Rows that the app loaded in its newest loaded hour; 0 if it never did, or the warehouse cannot be queried (a
-    hint)."""
-    query = """
-        select (select sum(cast(value as bigint)) from jsonb_each_text(rows)) from detect.load
-        where app = :app and status = 'loaded' order by hour desc limit 1"""
+    """Rows that the app loaded in its newest loaded hour, or as many as it read values for, if that is more; 0 if it
+    never did, or the warehouse cannot be queried (a hint)."""
+    table, column = (APPS[app].read_rows if app in APPS else None) or ("detect.load", "null::bigint")
+    query = f"""
+        select greatest(
+          (select sum(cast(value as bigint)) from jsonb_each_text(l.rows)),
+          (select sum({column}) / {READ_PER_ROW} from {table} as t where t.hour = l.hour))
+        from detect.load as l where app = :app and status = 'loaded' order by hour desc limit 1"""
     with suppress(sa.exc.SQLAlchemyError), engine.connect() as connection:
         return int(connection.execute(sa.text(query), {"app": app}).scalar() or 0)
     return 0

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/|--[^\n]*)
@@ -25,8 +26,7 @@ _REASON = re.compile(r"[a-z][a-z0-9_]*")
 _ENDS = ("from", "union", "order", "limit", "where")
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A token of SQL; `start` is its offset in the text."""
 
     kind: str
