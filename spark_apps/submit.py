@@ -30,7 +30,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.base.warehouse import open_warehouse
 
-from spark_apps.runtime.kept import kept
+from spark_apps.runtime.kept import in_one_task, kept
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import master_for, session_for, start_session
 
@@ -49,9 +49,11 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
     """
     started_at = datetime.now(UTC)
     warehouse = open_warehouse(config)
-    spark = session_for(spark, last_rows(warehouse, name))
-    module = importlib.import_module(f"spark_apps.apps.{name}")
     try:
+        if APPS[name].only_adds and APPS[name].not_configured(config):
+            return replace_hour(warehouse, APPS[name], hour, {}, None, started_at)
+        spark = session_for(spark, last_rows(warehouse, name))
+        module = importlib.import_module(f"spark_apps.apps.{name}")
         # Persisted: a source is queried once, however many tables are computed from it. Not as serialized bytes
         # (MEMORY_AND_DISK): Spark holds each task's share of them until the task ends, although it counts it as freed.
         sources = {source: kept(frame) for source, frame in module.extract(spark, hour, config).items()}
@@ -87,7 +89,7 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
         return spark.createDataFrame([], _COVERAGE_SCHEMA)
     # Reduces millions of rows to a few before the sort.
     return (
-        reduce(DataFrame.unionByName, responses)
+        in_one_task(reduce(DataFrame.unionByName, responses))
         .distinct()
         .groupBy("source", "resource")
         .agg(f.max("gap").alias("gap"))

@@ -20,7 +20,10 @@ from streamwarden.base.errors import StreamwardenError
 
 _LOGGING = Path(__file__).absolute().with_name("log4j2.properties").as_uri()
 # With one compiler Java reserves 48 MB for code; a session that runs all apps fills it, and Java stops compiling.
-_OPTIONS = f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Dlog4j2.configurationFile={_LOGGING}"
+# The heap has its full size from the start (up to `spark.driver.memory`): growing it, and the room for classes, takes
+# garbage collections.
+_HEAP = "-XX:+UseSerialGC -XX:InitialRAMPercentage=100 -XX:MetaspaceSize=256m"
+_OPTIONS = f"{_HEAP} -XX:ReservedCodeCacheSize=240m -Dlog4j2.configurationFile={_LOGGING}"
 _LIGHT_COMPILER = "-XX:TieredStopAtLevel=1"
 # Loads the classes that the apps need by running the apps on an empty fleet, without a warehouse, as for few rows.
 _TRAINING = """

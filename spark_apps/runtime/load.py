@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from streamwarden.base.catalog import SparkApp, rows_of
+from streamwarden.base.catalog import APPS, SparkApp, rows_of
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.base.warehouse import ensure_day
@@ -33,6 +33,8 @@ _SPARK_TYPE = {
     "boolean": "boolean",
     "timestamp with time zone": "timestamp",
 }
+READ_PER_ROW = 24
+"""Apps read about so many rows for one that they write: those that read many more count as if they had written more."""
 ANALYZED_FROM_ROWS = 100
 """Smaller tables are not analyzed: joining them row by row is fast. The planner's estimate of 1 row for 300 groups made
 a join with their partitions take a minute."""
@@ -43,14 +45,14 @@ def replace_hour(
     app: SparkApp,
     hour: datetime,
     frames: dict[str, DataFrame],
-    coverage: DataFrame,
+    coverage: DataFrame | None,
     started_at: datetime,
 ) -> dict[str, int]:
     """Replaces the data of `app` for `hour` in one transaction; returns the number of rows by table.
 
     Args:
         frames: by table name, with the table's columns; `hour` is left out where the table has it.
-        coverage: columns source, resource_name, status, message.
+        coverage: columns source, resource_name, status, message; None: no source was queried.
 
     Raises:
         StreamwardenError: the frames are not the tables that the app writes, or a table or column does not exist.
@@ -62,8 +64,9 @@ def replace_hour(
         _drop_stages(owner, mark)  # staging tables left by a killed run
         try:
             stages = {table: Stage(engine, table, hour, mark) for table in (*frames, "detect.coverage")}
-            coverage = coverage.withColumns({"app": f.lit(app.name), "asked_at": f.lit(started_at)})
-            stages["detect.coverage"].fill(coverage)
+            if coverage is not None:
+                by_app = {"app": f.lit(app.name), "asked_at": f.lit(started_at)}
+                stages["detect.coverage"].fill(coverage.withColumns(by_app))
             for table, frame in frames.items():
                 stages[table].fill(frame)
             return _publish(owner, app, hour, stages, started_at)
@@ -102,11 +105,14 @@ def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, star
 
 
 def last_rows(engine: sa.Engine, app: str) -> int:
-    """Rows that the app loaded in its newest loaded hour; 0 if it never did, or the warehouse cannot be queried (a
-    hint)."""
-    query = """
-        select (select sum(cast(value as bigint)) from jsonb_each_text(rows)) from detect.load
-        where app = :app and status = 'loaded' order by hour desc limit 1"""
+    """Rows that the app loaded in its newest loaded hour, or as many as it read values for, if that is more; 0 if it
+    never did, or the warehouse cannot be queried (a hint)."""
+    table, column = (APPS[app].read_rows if app in APPS else None) or ("detect.load", "null::bigint")
+    query = f"""
+        select greatest(
+          (select sum(cast(value as bigint)) from jsonb_each_text(l.rows)),
+          (select sum({column}) / {READ_PER_ROW} from {table} as t where t.hour = l.hour))
+        from detect.load as l where app = :app and status = 'loaded' order by hour desc limit 1"""
     with suppress(sa.exc.SQLAlchemyError), engine.connect() as connection:
         return int(connection.execute(sa.text(query), {"app": app}).scalar() or 0)
     return 0

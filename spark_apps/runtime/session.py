@@ -85,6 +85,8 @@ def start_session(
         # Recording the Python call site of each column takes a twentieth of an app's CPU.
         .config("spark.python.sql.dataFrameDebugging.enabled", "false")
         .config("spark.sql.dataFrameQueryContext.enabled", "false")
+        # Spark's check of each change that its optimizer makes is its most expensive rule on short plans.
+        .config("spark.sql.lightweightPlanChangeValidation", "false")
         # A broadcast may wait for a slow API: with Spark's default of 300 s, an app that only waits would fail.
         .config("spark.sql.broadcastTimeout", "3600")
         .config("spark.ui.enabled", "false")
@@ -176,7 +178,7 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     if expected_rows < COMPILED_FROM_ROWS and is_local(spark):  # a leaf is lost with the executor that has it
-        set_small(own)
+        set_small(own, one_task=expected_rows > 0)
         # An app that never ran may have many rows.
         for name, value in (_ONE_TASK if expected_rows else {}).items():
             own.conf.set(name, value)

@@ -19,7 +19,7 @@ from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.warehouse import with_session_options
 
 from spark_apps.runtime.executors import address_for_tasks, address_of_warehouse
-from spark_apps.runtime.kept import leaf
+from spark_apps.runtime.kept import in_one_task, leaf
 
 
 def _connected(carried: str | None) -> adbc.Connection:
@@ -75,4 +75,4 @@ def fill_staging(frame: DataFrame, url: str, relation: str) -> int:
                 connection.commit()
         yield pa.RecordBatch.from_pydict({"rows": [rows]}, schema=pa.schema([("rows", pa.int64())]))
 
-    return sum(task["rows"] for task in frame.mapInArrow(write, "rows long").collect())  # one row per task
+    return sum(task["rows"] for task in in_one_task(frame).mapInArrow(write, "rows long").collect())  # one row per task

@@ -120,7 +120,8 @@ def read_metrics(series: DataFrame, span: Span) -> DataFrame:
         series.select(*SERIES_COLUMNS, batch.cast("int").alias("batch"))
         .repartitionById(slices, f.pmod(f.hash("account", "region") + f.col("batch"), f.lit(slices)))
         .sortWithinPartitions("account", "region", "batch")
-        .mapInArrow(_Reader(span, 1 / slices).read, from_arrow_schema(SCHEMA))
+        .mapInArrow(_Reader(span, 1 / slices).read, from_arrow_schema(SCHEMA)),
+        slices,
     )
 
 

@@ -33,4 +33,4 @@ def read_source(spark: SparkSession, source: DataSource) -> DataFrame:
                 yield from cast(Iterator[pa.RecordBatch], reader.read(partitions[number]))
 
     numbers = spark.range(len(partitions), numPartitions=max(len(partitions), 1))
-    return leaf(numbers.mapInArrow(read, schema))
+    return leaf(numbers.mapInArrow(read, schema), len(partitions))

@@ -8,13 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from streamwarden.base.catalog import APPS
+from streamwarden.base.config import Config
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
+from streamwarden.detectors import load_detectors
 
 DAGS = PROJECT_ROOT / "dags"
 HEAVY = {"pyspark", "boto3", "botocore", "confluent_kafka", "pandas", "numpy", "altair", "pyarrow", "aiokafka"}
@@ -181,6 +185,19 @@ def test_the_hour_of_a_run(dags: dict[str, Any]) -> None:
     with pytest.raises(StreamwardenError, match="must be the start of an hour, like 2026-11-21T05:00"):
         hour_of(SimpleNamespace(data_interval_start=begin.replace(minute=7), run_after=None))
     assert settled_at(begin, 10) == datetime(2026, 11, 21, 6, 10, tzinfo=UTC)
+
+
+def test_a_detector_that_does_not_fit_fails_the_task_of_its_subject(
+    dags: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate = dags["hourly"].get_task("evaluate.brokers").python_callable
+    known = load_detectors()
+    broken = next(detector for detector in known.values() if detector.subject == "brokers")
+    known[broken.id] = replace(broken, key_metrics=("no_such_metric",))
+    monkeypatch.setitem(evaluate.__globals__, "load_config", Config)
+    monkeypatch.setitem(evaluate.__globals__, "load_detectors", lambda **_: known)
+    with pytest.raises(StreamwardenError, match=f"{broken.id}.*no_such_metric"):
+        evaluate("brokers", "2026-11-21T05:00")
 
 
 def test_parsing_is_quick_once_airflow_is_there(dags: dict[str, Any]) -> None:

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from streamwarden.base.catalog import APPS
 from streamwarden.base.config import WAREHOUSE_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
@@ -25,6 +27,18 @@ def test_the_first_error_is_reported_though_the_warehouse_cannot_store_it(monkey
         monkeypatch.setenv(WAREHOUSE_ENV, unmigrated)
         with pytest.raises(StreamwardenError, match="the first error"):
             submit.run_app(None, "brokers", parse_hour("2026-11-21T05:00"), Config())  # type: ignore[arg-type]
+
+
+def test_an_app_that_only_adds_needs_no_spark_where_nothing_is_configured_for_it(
+    warehouse: sa.Engine, warehouse_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(WAREHOUSE_ENV, warehouse_url)
+    loaded = [name for name, app in APPS.items() if app.only_adds]
+    for name in loaded:
+        assert submit.run_app(None, name, parse_hour("2026-11-21T05:00"), Config()) == {}  # type: ignore[arg-type]
+    with warehouse.connect() as connection:
+        loads = connection.execute(sa.text("select app, status from detect.load")).tuples().all()
+    assert sorted(loads) == [(name, "loaded") for name in sorted(loaded)]
 
 
 def test_a_reason_holds_no_credentials() -> None:

@@ -26,6 +26,9 @@ class SparkApp:
     """Of the tables that other apps write too: the SQL condition that the rows of this app meet, and no others."""
     only_adds: bool = False
     """Whether detectors are evaluated without it where the config has nothing for it: it adds to what others gather."""
+    read_rows: tuple[str, str] | None = None
+    """Table and column with the number of rows that the app read, where that says more about its size than the rows
+    that it wrote."""
     sections: tuple[str, ...] = ()
     """Config sections of the app's sources; at least one of them must not be empty."""
 
@@ -217,6 +220,7 @@ APPS: dict[str, SparkApp] = {
                 "metrics.state_store_path_hourly",
                 "metrics.state_store_change_hourly",
             ),
+            read_rows=("metrics.state_store_hourly", "values_profiled"),
         ),
     )
 }

@@ -209,7 +209,8 @@ def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check
     """All detectors by id; with a config, only the enabled ones, and its overrides are validated.
 
     Args:
-        check: whether header and SQL of each file are validated against each other; False while a DAG is parsed.
+        check: whether header and SQL of each file are validated against each other; False where `checked` follows, and
+            while a DAG is parsed, which every task does.
 
     Raises:
         StreamwardenError: one line with file, key, and problem.
@@ -246,20 +247,30 @@ def load_detector(file: Path, *, check: bool = True) -> Detector:
 
 @cache  # each page loads all detectors, and reading and validating them takes longer than rendering
 def _load_as_written(file: Path, _mtime_ns: int, _size: int, check: bool) -> Detector:
-    from streamwarden.detectors.check import problems
-
+    if check:
+        return checked(_load_as_written(file, _mtime_ns, _size, False))
     header, sql = read_header(file)
     derived: dict[str, Any] = {"id": file.stem, "subject": file.parent.name, "sql": sql, "file": shown(file)}
     if taken := set(header) & set(derived):
         raise StreamwardenError(f"{shown(file)}: {min(taken)}: comes from the file's path, not from the header.")
     try:
-        detector = TypeAdapter(Detector).validate_python({"params": {}, **header, **derived})
+        return TypeAdapter(Detector).validate_python({"params": {}, **header, **derived})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         message = "unknown key" if first["type"] == "unexpected_keyword_argument" else first["msg"]
         raise StreamwardenError(f"{shown(file)}: {key}: {message}") from None
-    if check and (problem := next(problems(detector), None)):
+
+
+def checked(detector: Detector) -> Detector:
+    """The detector, if its header and its SQL fit each other.
+
+    Raises:
+        StreamwardenError: one line with file, key, and problem.
+    """
+    from streamwarden.detectors.check import problems
+
+    if problem := next(problems(detector), None):
         raise StreamwardenError(f"{detector.file}: {problem}")
     return detector
 

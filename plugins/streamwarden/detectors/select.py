@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""(?P<comment>/\*.*?\*/|--[^\n]*)
@@ -24,8 +26,7 @@ _REASON = re.compile(r"[a-z][a-z0-9_]*")
 _ENDS = ("from", "union", "order", "limit", "where")
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A token of SQL; `start` is its offset in the text."""
 
     kind: str
@@ -49,12 +50,11 @@ class Positional:
         return was + place - start
 
 
-def tokens(sql: str) -> Iterator[Token]:
+@cache  # each check of a detector reads the tokens of its SQL
+def tokens(sql: str) -> tuple[Token, ...]:
     """All tokens except white space and comments."""
-    for found in _TOKEN.finditer(sql):
-        kind = str(found.lastgroup)
-        if kind != "comment":
-            yield Token(kind, found[kind], found.start())
+    found = [(str(one.lastgroup), one) for one in _TOKEN.finditer(sql)]
+    return tuple(Token(kind, one[kind], one.start()) for kind, one in found if kind != "comment")
 
 
 def parameters(sql: str) -> set[str]:

@@ -75,6 +75,23 @@ def test_plans_of_a_small_hour_begin_at_its_sources(spark: Any, tmp_path: Path) 
     }
 
 
+def test_the_tables_of_a_small_hour_are_one_task_each(spark: Any, tmp_path: Path) -> None:
+    plans, partitions = {}, {}
+    for name, rows in SIZES.items():
+        source = kept(read_source(session_for(spark, rows), Asked(tmp_path / "requests")))
+        sums = kept(source.unionByName(source).groupBy("name").agg(f.sum("n").alias("n")))
+        table = source.select("name").distinct().join(sums, "name")
+        partitions[name] = source.rdd.getNumPartitions()
+        plans[name] = str(table._jdf.queryExecution().executedPlan().toString())
+        assert {tuple(row) for row in table.collect()} == {("a", 2), ("b", None)}
+    assert {name: "Exchange" in plan for name, plan in plans.items()} == {
+        "never ran": True,
+        "small": False,
+        "large": True,
+    }
+    assert partitions == {"never ran": 2, "small": 1, "large": 2}
+
+
 def test_a_leaf_is_made_once(spark: Any) -> None:
     made = leaf(session_for(spark, 1).range(3).select("id"))
     assert leaf(made) is made and kept(made) is made

@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.catalog import SparkApp
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
+from streamwarden.base.warehouse import ensure_day
 
-from spark_apps.runtime.load import ANALYZED_FROM_ROWS, Stage, last_rows, record_failure, replace_hour
+from spark_apps.runtime.load import ANALYZED_FROM_ROWS, READ_PER_ROW, Stage, last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, ROWS_PER_PIECE, pieces, session_for
 from spark_apps.runtime.warehouse_io import read_query
 
@@ -97,6 +98,25 @@ def test_the_size_of_the_last_load_decides_whether_plans_are_compiled(
     assert last_rows(warehouse, "test_app") == 2
     wanted = [session_for(spark, rows).conf.get("spark.sql.codegen.wholeStage") for rows in (2, COMPILED_FROM_ROWS)]
     assert wanted == ["false", "true"]
+
+
+def test_the_values_that_an_app_read_count_for_its_size(warehouse: sa.Engine) -> None:
+    ensure_day(warehouse, HOUR.date())
+    with warehouse.begin() as connection:
+        connection.execute(
+            sa.text("""
+                insert into metrics.state_store_hourly (hour, cluster, topic, application_id, store, values_profiled)
+                values (:hour, 'c', 'a-s-changelog', 'a', 's', :values),
+                       (:hour, 'c', 'a-t-changelog', 'a', 't', 24)"""),
+            {"hour": HOUR, "values": COMPILED_FROM_ROWS * READ_PER_ROW},
+        )
+        connection.execute(
+            sa.text("""
+                insert into detect.load (hour, app, status, rows, started_at, finished_at)
+                values (:hour, 'state_stores', 'loaded', '{"metrics.state_store_hourly": 2}', now(), now())"""),
+            {"hour": HOUR},
+        )
+    assert last_rows(warehouse, "state_stores") == COMPILED_FROM_ROWS + 1
 
 
 def test_reads_of_a_large_app_have_more_partitions(spark: SparkSession) -> None:
