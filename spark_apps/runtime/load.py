@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from streamwarden.base.catalog import APPS, SparkApp, rows_of
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import ONLY_PRESENT
-from streamwarden.base.warehouse import ensure_day
+from streamwarden.base.warehouse import address_of_engine, ensure_day
 
 from spark_apps.runtime.warehouse_io import fill_staging
 
@@ -59,7 +59,7 @@ def replace_hour(
     """
     if set(frames) not in (set(app.writes), set()):  # an app without configured sources returns no frame
         raise StreamwardenError(f"app {app.name} returned {sorted(frames)}, the catalog has {sorted(app.writes)}.")
-    with engine.connect() as owner, _alone(owner, f"{app.name} {hour}"):
+    with engine.connect() as owner, _alone(engine, f"{app.name} {hour}") as lock:
         mark = f"{app.name}_{hour:%Y%m%d%H}"
         _drop_stages(owner, mark)  # staging tables left by a killed run
         try:
@@ -69,25 +69,32 @@ def replace_hour(
                 stages["detect.coverage"].fill(coverage.withColumns(by_app))
             for table, frame in frames.items():
                 stages[table].fill(frame)
-            return _publish(owner, app, hour, stages, started_at)
+            return _publish(owner, lock, app, hour, stages, started_at)
         finally:
-            if not owner.invalidated:  # otherwise the lock is lost, and the staged rows may belong to a second run
-                with suppress(sa.exc.DBAPIError):  # the next run drops it
-                    _drop_stages(owner, mark)
+            with suppress(sa.exc.SQLAlchemyError):  # the next run drops it
+                _check(lock)  # if the lock is lost, the staged rows may belong to a second run
+                _drop_stages(owner, mark)
 
 
 @contextmanager
-def _alone(owner: sa.Connection, run: str) -> Iterator[None]:
-    """Holds this run's lock in this session: a second run waits until the first one has committed.
+def _alone(engine: sa.Engine, run: str) -> Iterator[sa.Connection]:
+    """Holds this run's lock: a second run waits until the first one has committed.
 
-    A crash of the server empties the staging tables and ends this session, so a run cannot publish partial data.
+    The lock is of a transaction, as a pooler may run each transaction in another session. It reads and writes nothing,
+    so it does not hold up vacuum.
     """
-    try:
-        with owner.begin():
-            owner.execute(sa.text("select pg_advisory_lock(hashtext(:run))"), {"run": run})
-        yield
-    finally:
-        owner.invalidate()  # the lock ends with the session, whatever its state
+    with engine.connect() as lock:
+        try:
+            lock.execute(sa.text("select set_config('idle_in_transaction_session_timeout', '0', true)"))
+            lock.execute(sa.text("select pg_advisory_xact_lock(hashtext(:run))"), {"run": run})
+            yield lock
+        finally:
+            lock.invalidate()  # the lock ends with the session, whatever its state
+
+
+def _check(lock: sa.Connection) -> None:
+    """Raises if the lock is lost: a crash of the server, which empties the staging tables, ends its transaction."""
+    lock.execute(sa.text("select 1"))
 
 
 def _drop_stages(owner: sa.Connection, mark: str) -> None:
@@ -119,13 +126,19 @@ def last_rows(engine: sa.Engine, app: str) -> int:
 
 
 def _publish(
-    connection: sa.Connection, app: SparkApp, hour: datetime, stages: dict[str, Stage], started_at: datetime
+    connection: sa.Connection,
+    lock: sa.Connection,
+    app: SparkApp,
+    hour: datetime,
+    stages: dict[str, Stage],
+    started_at: datetime,
 ) -> dict[str, int]:
     for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
         ensure_day(connection.engine, day)
     with connection.begin():
         coverage = stages["detect.coverage"]
         gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
+        _check(lock)  # a later crash ends this transaction, too
         _make_room(connection, coverage.name, app.name, hour)
         coverage.publish(connection, keep_known=True)
         rows = {
@@ -195,7 +208,7 @@ class Stage:
     """The staging table of one warehouse table."""
 
     def __init__(self, engine: sa.Engine, table: str, hour: datetime, mark: str) -> None:
-        self.url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        self.url = address_of_engine(engine)
         self.table = table
         self.hour = hour
         # PostgreSQL truncates names at 63 characters; the random part separates us from a task of a killed run that

@@ -4,15 +4,16 @@ with newest as (
   select max(hour) as hour from detect.load
 ),
 
--- Volumes by their tag, otherwise by the tag of their instance.
+-- Volumes by their tag, otherwise by the pod that claims them, otherwise by the tag of their instance.
 volume as (
   select
-    coalesce(v.application, i.application) as application,
+    coalesce(v.application, case when p.volume_id is null then i.application else p.claim_application end) as application,
     inventory.ebs_usd_per_month(
       v.region, v.volume_type, v.size_gib, v.provisioned_iops, v.provisioned_throughput_mib_s
     ) as usd
   from inventory.volume_hourly as v
   left join inventory.instance_hourly as i using (hour, account, region, instance_id)
+  left join inventory.pod_volumes((select hour from newest)) as p on v.volume_id = p.volume_id
   where v.hour = (select hour from newest)
 ),
 

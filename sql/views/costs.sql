@@ -14,9 +14,10 @@ broker as (
 
 volume as (
   select
-    coalesce(v.application, i.application) as application,
-    coalesce(v.owner, i.owner) as owner,
-    b.cluster,
+    -- A volume that a pod claims belongs to the pod, not to the node that it runs on.
+    coalesce(v.application, case when p.volume_id is null then i.application else p.claim_application end) as application,
+    coalesce(v.owner, case when p.volume_id is null then i.owner else p.claim_owner end) as owner,
+    case when p.volume_id is null then b.cluster else p.claim_cluster end as cluster,
     null as title,
     inventory.ebs_usd_per_month(
       v.region, v.volume_type, v.size_gib, v.provisioned_iops, v.provisioned_throughput_mib_s
@@ -27,6 +28,7 @@ volume as (
   from inventory.volume_hourly as v
   left join inventory.instance_hourly as i using (hour, account, region, instance_id)
   left join broker as b using (instance_id)
+  left join inventory.pod_volumes((select hour from newest)) as p on v.volume_id = p.volume_id
   where v.hour = (select hour from newest)
 ),
 
@@ -99,9 +101,9 @@ advice as (
 
 select
   kind,  -- volumes, logs or advice
-  application,  -- Application: of a volume its tag, otherwise that of its instance; of a topic the one that it belongs to; null: none
+  application,  -- Application: of a volume its tag, otherwise that of the pod that claims it or of its instance; of a topic the one that it belongs to; null: none
   owner,  -- Owner; null: unassigned
-  cluster,  -- Kafka cluster: of a volume that of the broker on its instance; null: none
+  cluster,  -- Kafka cluster: of a volume that of the pod that claims it, otherwise of the broker on its instance; null: none
   title,  -- For advice the title of the detector, otherwise null
   count(*) as resources,  -- Volumes, topics or findings
   count(*) filter (where usd is null) as without_price,  -- Those without a known price; they are not included

@@ -14,19 +14,9 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.url_markers import uses_iam, without_markers
 
-_MARKER = re.compile(r"(?<=[?&])aws_iam=true(?:&|$)")
 _ENDPOINT = re.compile(r"\.([a-z]{2}(?:-[a-z]+)+-\d)\.rds\.amazonaws\.com(?:\.cn)?$")
-
-
-def uses_iam(url: str) -> bool:
-    """Whether the URL has `aws_iam=true`."""
-    return _MARKER.search(url) is not None
-
-
-def without_marker(url: str) -> str:
-    """The URL without `aws_iam=true`, which libpq does not know."""
-    return _MARKER.sub("", url).rstrip("?&") if uses_iam(url) else url
 
 
 def with_password(url: str) -> str:
@@ -36,8 +26,8 @@ def with_password(url: str) -> str:
         StreamwardenError: see `iam_token`.
     """
     if not uses_iam(url):
-        return url
-    head, at, rest = without_marker(url).partition("@")
+        return without_markers(url)
+    head, at, rest = without_markers(url).partition("@")
     return f"{head}:{quote(iam_token(url), safe='')}{at}{rest}"
 
 
@@ -49,7 +39,7 @@ def iam_token(url: str) -> str:
     """
     from botocore.exceptions import BotoCoreError
 
-    address = sa.make_url(without_marker(url))
+    address = sa.make_url(without_markers(url))
     if address.password or not (address.username and address.host):
         raise StreamwardenError("warehouse.url: aws_iam=true needs a user and a host, and no password.")
     found = _ENDPOINT.search(address.host)

@@ -21,7 +21,8 @@ from streamwarden.base.config import WAREHOUSE_ENV, Config
 from streamwarden.base.embedded import make_runtime_folder, server_url, stop_server
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import PROJECT_ROOT
-from streamwarden.base.rds_login import iam_token, uses_iam, with_password, without_marker
+from streamwarden.base.rds_login import iam_token, with_password
+from streamwarden.base.url_markers import is_pooled, uses_iam, without_markers
 
 DATABASE = "streamwarden"
 AIRFLOW_DATABASE = "airflow"
@@ -30,12 +31,14 @@ IDLE_IN_TRANSACTION = "10min"
 an orphan, and its locks would stop everybody else. Our transactions wait that long for nothing but PostgreSQL."""
 SESSION = f"-c timezone=UTC -c idle_in_transaction_session_timeout={IDLE_IN_TRANSACTION}"
 """Options of each of our sessions."""
+_ADDRESS = "streamwarden_address"
 
 
 def warehouse_url(config: Config) -> str:
     """URL of the warehouse as configured (`postgresql://…`). Starts the embedded server.
 
-    psycopg, ADBC, and psql connect by `engine`, `with_session_options`, or `with_password`: it may have `aws_iam=true`.
+    psycopg, ADBC, and psql connect by `engine`, `with_session_options`, or `with_password`: it may have
+    `aws_iam=true` and `pooler=transaction`.
 
     Raises:
         StreamwardenError: the URL is not of PostgreSQL, or the embedded server does not start.
@@ -81,24 +84,43 @@ def read_only(config: Config, timeout: str) -> Iterator[sa.Connection]:
 
 @cache
 def engine(url: str) -> sa.Engine:
-    """SQLAlchemy engine (psycopg 3) of a libpq URL; `SESSION` has the options of its sessions."""
+    """SQLAlchemy engine (psycopg 3) of a libpq URL; `SESSION` has the options of its sessions.
+
+    With `pooler=transaction`, its sessions have no state but the time zone, which PgBouncer sets for each transaction.
+    """
     made = sa.create_engine(
-        _for_sqlalchemy(without_marker(url)),
+        _for_sqlalchemy(without_markers(url)),
         pool_pre_ping=True,
         pool_size=2,
         max_overflow=8,
-        connect_args={"options": SESSION},
+        connect_args={"prepare_threshold": None} if _in_utc(url) else {"options": SESSION},
+        execution_options={_ADDRESS: url},
     )
     if uses_iam(url):
         sa.event.listen(made, "do_connect", lambda *given: given[-1].update(password=iam_token(url)))
     return made
 
 
+def address_of_engine(warehouse: sa.Engine) -> str:
+    """The URL that `engine` was called with; otherwise that of the engine."""
+    known = warehouse.get_execution_options().get(_ADDRESS)
+    return known or warehouse.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def _in_utc(url: str) -> bool:
+    """Whether sessions go through a pooler. It rejects `options`: libpq sends the time zone as a parameter."""
+    if pooled := is_pooled(url):
+        os.environ["PGTZ"] = "UTC"
+    return pooled
+
+
 def with_session_options(url: str) -> str:
-    """The libpq URL to connect with: with its IAM token, and the options of our sessions.
+    """The libpq URL to connect with: with its IAM token, and the options of our sessions, unless it is of a pooler.
 
     Options that it has already take precedence.
     """
+    if _in_utc(url):
+        return with_password(url)
     url = with_password(url)
     options = quote(f"{SESSION} ")
     if re.search(r"[?&]options=", url):

@@ -69,6 +69,8 @@ def _one_line_errors() -> Iterator[None]:
         if type(error).__module__.split(".")[0] not in ("sqlalchemy", "psycopg"):
             raise
         message = masked(f"warehouse: {str(getattr(error, 'orig', error)).strip().splitlines()[0]}")
+        if "unsupported startup parameter" in message:
+            message += " (PgBouncer: add pooler=transaction to warehouse.url)"
     else:
         return
     print(f"streamwarden: {message}", file=sys.stderr)

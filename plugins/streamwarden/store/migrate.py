@@ -95,7 +95,9 @@ _VIEWS_ON_TABLES = sa.text("""
     where c.relnamespace::regnamespace::text in ('inventory', 'metrics', 'detect', 'tickets')""")
 _VALIDATOR = sa.text("""
     select format('%s(%s)', cast(l.lanvalidator as regproc), p.oid)
-    from pg_proc as p inner join pg_language as l on p.prolang = l.oid where p.oid = to_regprocedure(:identity)""")
+    from pg_proc as p inner join pg_language as l on p.prolang = l.oid
+    -- Of a view, it would raise before PostgreSQL 16.
+    where p.oid = case when cast(:identity as text) like '%(%' then to_regprocedure(:identity) end""")
 _BEFORE_0_1_0 = "migrations/0003_detect.sql"
 """A migration of unreleased versions only."""
 _IN_THE_WAY = {"42P16", "42P13", "2BP01", "0A000", "42P07", "42723", "42725"}

@@ -7,7 +7,8 @@ set, the tracker is queried first; a change that it does not have is sent again 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,8 @@ import sqlalchemy as sa
 from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR
+from streamwarden.base.url_markers import is_pooled
+from streamwarden.base.warehouse import address_of_engine
 from streamwarden.detectors import Detector, Finding
 from streamwarden.rendering.readable import clean, moment
 from streamwarden.tickets import render
@@ -93,15 +96,30 @@ def reconcile_and_deliver(engine: sa.Engine, config: Config, detectors: Mapping[
 def deliver(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> Delivery:
     """Delivers all pending changes of a tracker in order, one process at a time."""
     run = _Run(engine, sink, config, clock)
-    # Without a transaction, which would be idle while trackers respond.
+    with _alone(engine):
+        while run.deliver_all():
+            pass
+    return run.delivery
+
+
+@contextmanager
+def _alone(engine: sa.Engine) -> Iterator[None]:
+    """Holds the lock of deliveries. Its session is in no transaction, which would be idle while trackers respond.
+
+    Only behind a pooler it is, because each transaction may run in another session.
+    """
+    if is_pooled(address_of_engine(engine)):
+        with engine.begin() as lock:
+            lock.execute(sa.text("select set_config('idle_in_transaction_session_timeout', '0', true)"))
+            lock.execute(sa.text("select pg_advisory_xact_lock(7064)"))
+            yield
+        return
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as lock:
         lock.execute(sa.text("select pg_advisory_lock(7064)"))
         try:
-            while run.deliver_all():
-                pass
+            yield
         finally:
             lock.execute(sa.text("select pg_advisory_unlock(7064)"))
-    return run.delivery
 
 
 def refresh(engine: sa.Engine, sink: Sink, config: Config, clock: Callable[[], datetime] = utc_now) -> str | None:

@@ -19,11 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.catalog import SparkApp
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
-from streamwarden.base.warehouse import ensure_day
+from streamwarden.base.warehouse import engine, ensure_day
 
 from spark_apps.runtime.load import ANALYZED_FROM_ROWS, READ_PER_ROW, Stage, last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, ROWS_PER_PIECE, pieces, session_for
 from spark_apps.runtime.warehouse_io import read_query
+from tests.plugins.base.postgres_servers import PGBOUNCER, pgbouncer
 
 pytestmark = pytest.mark.slow
 
@@ -225,6 +226,18 @@ def test_two_loads_at_once_wait_for_each_other(spark: SparkSession, warehouse: s
     with ThreadPoolExecutor() as pool:
         loads = [pool.submit(load, warehouse, topics(spark, (name, 1, 1.0))) for name in ("a", "b")]
     assert [load.result() for load in loads] == [{"metrics.topic_hourly": 1}] * 2
+    assert stored(warehouse) in ([("a", 1.0)], [("b", 1.0)])
+    assert staging_tables(warehouse) == 0
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="needs Debian's package pgbouncer")
+def test_two_loads_at_once_through_pgbouncer_wait_for_each_other(spark: SparkSession, warehouse: sa.Engine) -> None:
+    """Each transaction may run in another session, in which the other load has just been."""
+    with pgbouncer(warehouse) as url, ThreadPoolExecutor() as pool:
+        pooled = engine(f"{url}?pooler=transaction")
+        loads = [pool.submit(load, pooled, topics(spark, (name, 1, 1.0))) for name in ("a", "b")]
+        assert [load.result() for load in loads] == [{"metrics.topic_hourly": 1}] * 2
+        pooled.dispose()
     assert stored(warehouse) in ([("a", 1.0)], [("b", 1.0)])
     assert staging_tables(warehouse) == 0
 

@@ -47,7 +47,8 @@ class Warehouse(Section):
     url: PostgresAddress | None = Field(
         None,
         description="PostgreSQL URL, `postgresql://user:password@host:5432/database`; without a password and with "
-        "`?aws_iam=true`: IAM authentication of RDS. Empty: the embedded server.",
+        "`?aws_iam=true`: IAM authentication of RDS; with `?pooler=transaction`: PgBouncer in transaction mode."
+        " Empty: the embedded server.",
     )
     data_folder: Path = Field(
         Path("var/postgres"), description="Data folder of the embedded PostgreSQL, relative to the project."
