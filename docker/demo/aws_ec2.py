@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from demo.aws_msk import subnet_of
 from demo.aws_wire import AwsError, Caller, next_token, resume
-from demo.ebs_days import FOREVER, Instance, Volume
 from demo.ebs_physics import INSTANCE_TYPES, MIB
+from demo.ebs_resources import FOREVER, Instance, Volume
 
 if TYPE_CHECKING:
     from demo.aws_endpoint import AwsEndpoint

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from demo.ebs_days import FOREVER, minute_of
+from demo.ebs_days import minute_of
 from demo.ebs_load import LoadModel, Surge
 from demo.ebs_physics import GP2_CREDITS
+from demo.ebs_resources import FOREVER
 from demo.world import Metric, World
 
 DEMO_ACCOUNT, DEMO_REGION = "123456789012", "eu-central-1"

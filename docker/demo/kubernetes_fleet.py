@@ -25,8 +25,8 @@ from demo.demo_world import (
     ORDERS_VOLUME_ID,
     add_decoys,
 )
-from demo.ebs_days import FOREVER
 from demo.ebs_load import LoadModel, Surge
+from demo.ebs_resources import FOREVER
 from demo.exporter_fleet import HOSTS, ExporterFleet, exporter
 from demo.feed import Feed
 from demo.fleet import APP, CLUSTER

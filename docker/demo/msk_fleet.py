@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 
 from demo.demo_world import DEMO_ACCOUNT, DEMO_REGION, EBS_FAULT_LEAD, ORDERS_INSTANCE_ID, demo_world
-from demo.ebs_days import FOREVER
 from demo.ebs_load import LoadModel, Surge
+from demo.ebs_resources import FOREVER
 from demo.exporter_fleet import HOSTS, ExporterFleet
 from demo.feed import Feed, Sampler
 from demo.fleet import APP, CLUSTER

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demo.ebs_days import FOREVER, Minutes
 from demo.ebs_load import DAY_MINUTES, LoadModel, within
+from demo.ebs_physics import Minutes
+from demo.ebs_resources import FOREVER
 
 if TYPE_CHECKING:
     from demo.world import Metric, World

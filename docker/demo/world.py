@@ -9,30 +9,20 @@ from __future__ import annotations
 import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property, reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from demo.aws_glue import GlueRegistry
-from demo.ebs_days import (
-    FOREVER,
-    Configuration,
-    Day,
-    DayCache,
-    Instance,
-    InstanceDay,
-    Modification,
-    Unit,
-    Volume,
-    day_of,
-    minute_of,
-)
-from demo.ebs_load import DAY_MINUTES, LoadModel, within
+from demo.data_points import alive, as_set, before_nitro, every, failed, network_bytes, or_earlier
+from demo.ebs_days import Day, DayCache, InstanceDay, Unit, day_of, minute_of
+from demo.ebs_load import DAY_MINUTES, LoadModel
 from demo.ebs_physics import GIB, INSTANCE_TYPES, Minutes, volume_limits
+from demo.ebs_resources import Configuration, Instance, Modification, Volume
 from demo.msk_world import Msk
 
 EBS_METRICS: dict[str, tuple[str, Callable[[Day, Volume], Minutes]]] = {
@@ -69,7 +59,6 @@ INSTANCE_METRICS: dict[str, tuple[str, Callable[[InstanceDay], Minutes]]] = {
 }
 NETWORK = {"NetworkIn": 2, "NetworkOut": 3}
 """Metric → its index in `Instance.network`."""
-NETWORK_BYTES_PER_SECOND = 2e6
 CPU_CREDITS = {
     "CPUCreditBalance": (2, 500.0),
     "CPUSurplusCreditBalance": (3, 0.0),
@@ -356,7 +345,7 @@ class World:
             if not self._has(volume, metric.name):
                 return None
             sources = [self._volume_source(each, metric.name) for each in volume.attachments]
-            return EBS_METRICS[metric.name][0], lambda day: reduce(_or_earlier, [source(day) for source in sources])
+            return EBS_METRICS[metric.name][0], lambda day: reduce(or_earlier, [source(day) for source in sources])
         instance = self.instances.get(dimensions.get("InstanceId", ""))
         if instance is None or (instance.account, instance.region) != (account, region):
             return None
@@ -368,7 +357,7 @@ class World:
         figure, home = EBS_METRICS[name][1], self._unit_of(volume)
         row = home.volumes.index(volume)
         nitro = home.instance is None or home.instance.type.nitro
-        adjust = (lambda figures, day: figures) if nitro else _before_nitro(name)
+        adjust = (lambda figures, day: figures) if nitro else before_nitro(name)
         return lambda day: adjust(figure(home.day(day)[0][row], volume), home.day(day)[0][row])
 
     def _instance_source(self, instance: Instance, metric: Metric) -> tuple[str, Callable[[int], Minutes]]:
@@ -378,27 +367,29 @@ class World:
             unit, name = INSTANCE_EBS_SUMS[metric.name]
             whole = self._sums(home, name)
             # Basic monitoring sends one data point for five minutes: their sum.
-            return unit, lambda day: _alive(instance, day, _every(whole(day), step, np.sum))
+            return unit, lambda day: alive(instance, day, every(whole(day), step, np.sum))
         if metric.name in INSTANCE_METRICS:
             unit, figure = INSTANCE_METRICS[metric.name]
             merge = np.min if metric.name.endswith("Balance%") else np.max
-            return unit, lambda day: _alive(instance, day, _every(figure(home.day(day)[1]), step, merge))
+            return unit, lambda day: alive(instance, day, every(figure(home.day(day)[1]), step, merge))
         if metric.name in STATUS_CHECKS:
             check = STATUS_CHECKS[metric.name]
-            return "Count", lambda day: _alive(instance, day, _failed(instance, check, day))
+            return "Count", lambda day: alive(instance, day, failed(instance, check, day))
         if metric.name in NETWORK:
             which = NETWORK[metric.name]
-            return "Bytes", lambda day: _alive(instance, day, _every(60 * _bytes(instance, which, day), step, np.sum))
+            return "Bytes", lambda day: alive(
+                instance, day, every(60 * network_bytes(instance, which, day), step, np.sum)
+            )
         if metric.name in CPU_CREDITS:
             which, unset = CPU_CREDITS[metric.name]
-            return "Count", lambda day: _alive(
-                instance, day, _every(_as_set(instance.cpu_credits, which, unset, day), 5, np.min)
+            return "Count", lambda day: alive(
+                instance, day, every(as_set(instance.cpu_credits, which, unset, day), 5, np.min)
             )
         if metric.name == "CPUUtilization":
-            return "Percent", lambda day: _alive(instance, day, _every(self._cpu(instance, day), step, np.mean))
+            return "Percent", lambda day: alive(instance, day, every(self._cpu(instance, day), step, np.mean))
         if metric.name == "mem_used_percent":
-            return "Percent", lambda day: _alive(instance, day, self._memory(instance, day))
-        return "Percent", lambda day: _alive(instance, day, self._disk(instance, day))
+            return "Percent", lambda day: alive(instance, day, self._memory(instance, day))
+        return "Percent", lambda day: alive(instance, day, self._disk(instance, day))
 
     def _sums(self, home: Unit, name: str) -> Callable[[int], Minutes]:
         zero = np.zeros(DAY_MINUTES)
@@ -419,55 +410,3 @@ class World:
     def _disk(self, instance: Instance, day: int) -> Minutes:
         age_days = day - day_of(instance.launched_at) + np.arange(DAY_MINUTES) / DAY_MINUTES
         return 40 + 30 * (1 - np.exp(-np.maximum(0, age_days) / 30))
-
-
-def _or_earlier(figures: Minutes, earlier: Minutes) -> Minutes:
-    """Data points of a moved volume: those of its earlier instance where the later one has none."""
-    return np.where(np.isnan(figures), earlier, figures)
-
-
-def _before_nitro(name: str) -> Callable[[Minutes, Day], Minutes]:
-    """Metrics of instances before Nitro: reads and writes only if there are any, balances every five minutes."""
-    if name == "BurstBalance":
-        return lambda figures, day: _every(
-            np.where(np.isnan(figures) & ~np.isnan(day.queue), 100.0, figures), 5, lambda five, axis: five[:, -1]
-        )
-    kind = "read" if "Read" in name else "write"
-    if name.startswith(("VolumeRead", "VolumeWrite", "VolumeTotal")):
-        return lambda figures, day: np.where(getattr(day, f"{kind}_ops") > 0, figures, np.nan)
-    return lambda figures, day: figures
-
-
-def _every(figures: Minutes, step: int, merge: Callable[..., Minutes]) -> Minutes:
-    """One data point for `step` minutes, at the first of them."""
-    if step == 1:
-        return figures
-    points = np.full(DAY_MINUTES, np.nan)
-    points[::step] = merge(figures.reshape(-1, step), axis=1)
-    return points
-
-
-def _bytes(instance: Instance, which: int, day: int) -> Minutes:
-    """Bytes/s, limited to the peak of the instance type."""
-    rates = _as_set(instance.network, which, NETWORK_BYTES_PER_SECOND, day)
-    peak = instance.type.peak_gbps
-    return np.minimum(rates, peak * 125e6) if peak else rates
-
-
-def _as_set(spans: Sequence[tuple[Any, ...]], which: int, unset: float, day: int) -> Minutes:
-    """The value at an index of each span, for its minutes; a later span overrides an earlier one."""
-    figures = np.full(DAY_MINUTES, unset)
-    for span in spans:
-        figures[within(day, *span[:2])] = span[which]
-    return figures
-
-
-def _failed(instance: Instance, check: str, day: int) -> Minutes:
-    """1 in each minute in which the check fails; checks come every minute, whatever the monitoring."""
-    spans = [within(day, start, end) for name, start, end in instance.failed_checks if name == check]
-    return np.any(spans, axis=0).astype(float) if spans else np.zeros(DAY_MINUTES)
-
-
-def _alive(instance: Instance, day: int, figures: Minutes) -> Minutes:
-    running = within(day, instance.launched_at, instance.terminated_at or FOREVER)
-    return np.where(running, figures, np.nan)

@@ -21,9 +21,9 @@ from demo.demo_world import (
     demo_world,
     seconds_per_request,
 )
-from demo.ebs_days import Configuration
 from demo.ebs_load import LoadModel, Surge
 from demo.ebs_physics import GIB, MIB, spend, volume_limits
+from demo.ebs_resources import Configuration
 from demo.world import Metric, World
 
 NOW = datetime(2026, 11, 18, 12, 20, tzinfo=UTC)

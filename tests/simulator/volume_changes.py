@@ -12,9 +12,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from demo.ebs_days import Configuration
 from demo.ebs_load import LoadModel, Surge
 from demo.ebs_physics import volume_limits
+from demo.ebs_resources import Configuration
 from streamwarden.base.hours import HOUR
 
 if TYPE_CHECKING:

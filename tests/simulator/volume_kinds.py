@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from demo.ebs_days import Volume
 from demo.ebs_load import LoadModel, Surge
 from demo.ebs_physics import KIB, volume_limits
+from demo.ebs_resources import Volume
 from demo.world import World
 from streamwarden.base.hours import HOUR, start_of_hour
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from demo.ebs_days import Volume
 from demo.ebs_physics import GIB, INSTANCE_TYPES
+from demo.ebs_resources import Volume
 from demo.world import Metric, World
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f

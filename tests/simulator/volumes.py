@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
-from demo.ebs_days import Volume
 from demo.ebs_physics import INSTANCE_BURST_SECONDS, Minutes, charged_bytes, pieces, serve, volume_limits
+from demo.ebs_resources import Volume
 from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import Finding
