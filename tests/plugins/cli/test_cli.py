@@ -320,6 +320,14 @@ BROKER = "role: broker, cluster: a"
             "tickets: {trackers: {a: {kind: github, url: 'https://github.com', repository: a/b, password: p}}}",
             "tickets.trackers.a.url: is not the address of the API: remove this key",
         ),
+        (
+            f"{KAFKA}}}]\nconfluent: [{{cluster: b, id: lkc-abc12, key: 'k:x', secret: \"hunter2\\n\"}}]",
+            "confluent.0.secret: contains a line break, leading or trailing white space, or a non-ASCII character;"
+            " remove it: HTTP headers do not allow it; confluent.0.key: must not contain a colon: in HTTP basic"
+            " authentication it begins the password (value: 'k:x'); confluent.0.cluster: no cluster under `kafka` has this"
+            " name;"
+            " clusters: a (value: 'b').",
+        ),
         ("ui_url: 'http://h:8080/#x'", "ui_url: must not contain ? or #: paths are appended to it"),
         ("owners: [{owner: a, key_pattern: '^(topic|grp):x'}]", "owners.0.key_pattern: no key begins with grp: here"),
         (
