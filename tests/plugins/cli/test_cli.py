@@ -324,8 +324,8 @@ BROKER = "role: broker, cluster: a"
             f"{KAFKA}}}]\nconfluent: [{{cluster: b, id: lkc-abc12, key: 'k:x', secret: \"hunter2\\n\"}}]",
             "confluent.0.secret: contains a line break, leading or trailing white space, or a non-ASCII character;"
             " remove it: HTTP headers do not allow it; confluent.0.key: must not contain a colon: in HTTP basic"
-            " authentication it begins the password (value: 'k:x'); confluent.0.cluster: no cluster under `kafka` has this"
-            " name;"
+            " authentication it begins the password (value: 'k:x'); confluent.0.cluster: no cluster under `kafka`"
+            " has this name;"
             " clusters: a (value: 'b').",
         ),
         ("ui_url: 'http://h:8080/#x'", "ui_url: must not contain ? or #: paths are appended to it"),
