@@ -225,7 +225,7 @@ def _trackers(config: Config) -> Iterator[Mistake]:
             yield (*where, "user"), "must be the mail address of a PagerDuty user, who becomes the author of notes"
         if isinstance(tracker, Mail) and not _HOST.fullmatch(tracker.host):
             yield (*where, "host"), "must be a host name without a port; set the port as `port`"
-        if isinstance(tracker, Mail) and (usual := _PORTS.get(tracker.port, tracker.security)) != tracker.security:
+        if isinstance(tracker, Mail) and {tracker.security, usual := _PORTS.get(tracker.port)} == {"tls", "starttls"}:
             yield (*where, "security"), f"does not fit port {tracker.port}: set `{usual}`, or another port"
         if isinstance(tracker, Github) and urlsplit(tracker.url).hostname in ("github.com", "www.github.com"):
             yield (*where, "url"), "is not the address of the API: remove this key"
