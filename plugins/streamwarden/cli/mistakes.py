@@ -52,6 +52,7 @@ def mistakes(config: Config, subjects: frozenset[str], now: datetime | None = No
     yield from _warehouse(config)
     yield from in_sections(config)
     yield from _msk(config)
+    yield from _confluent(config)
     yield from _kubernetes(config)
     yield from _kafka(config)
     yield from _jmx(config)
@@ -119,6 +120,14 @@ def _msk(config: Config) -> Iterator[Mistake]:
         for key in ("certificate", "key"):
             if (file := getattr(entry, key)) and not Path(file).is_file():
                 yield ("msk", number, key), "there is no such file"
+
+
+def _confluent(config: Config) -> Iterator[Mistake]:
+    names = [cluster.name for cluster in config.kafka]
+    for number, entry in enumerate(config.confluent):
+        if entry.cluster not in names:
+            why = f"no cluster under `kafka` has this name; clusters: {', '.join(names) or 'none'}"
+            yield ("confluent", number, "cluster"), why
 
 
 def _kubernetes(config: Config) -> Iterator[Mistake]:
@@ -216,7 +225,7 @@ def _trackers(config: Config) -> Iterator[Mistake]:
             yield (*where, "user"), "must be the mail address of a PagerDuty user, who becomes the author of notes"
         if isinstance(tracker, Mail) and not _HOST.fullmatch(tracker.host):
             yield (*where, "host"), "must be a host name without a port; set the port as `port`"
-        if isinstance(tracker, Mail) and (usual := _PORTS.get(tracker.port, tracker.security)) != tracker.security:
+        if isinstance(tracker, Mail) and {tracker.security, usual := _PORTS.get(tracker.port)} == {"tls", "starttls"}:
             yield (*where, "security"), f"does not fit port {tracker.port}: set `{usual}`, or another port"
         if isinstance(tracker, Github) and urlsplit(tracker.url).hostname in ("github.com", "www.github.com"):
             yield (*where, "url"), "is not the address of the API: remove this key"

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from streamwarden.base.config import Config, JmxEndpoint
 from streamwarden.base.config.aws import AwsAccount, AwsLogin
+from streamwarden.base.config.confluent import ConfluentCluster
 from streamwarden.base.config.interfaces import ExternalLink
 from streamwarden.base.config.kafka import MskClusters, SchemaRegistry
 from streamwarden.base.config.model import Warehouse
@@ -71,7 +72,7 @@ def login(where: Where, values: Mapping[str, Any]) -> Iterator[Mistake]:
 
 def secrets(where: Where, values: Mapping[str, Any]) -> Iterator[Mistake]:
     """User, password, and tokens must fit into an HTTP header."""
-    for key in ("user", "password", "api_token", "token"):
+    for key in ("user", "password", "api_token", "token", "key", "secret"):
         value = values.get(key)
         if isinstance(value, str) and (value != value.strip() or not value.isascii() or not value.isprintable()):
             why = (
@@ -83,9 +84,10 @@ def secrets(where: Where, values: Mapping[str, Any]) -> Iterator[Mistake]:
 
 def _basic_user(where: Where, section: BaseModel) -> Iterator[Mistake]:
     """A colon separates user and password in HTTP basic authentication."""
+    name = "key" if isinstance(section, ConfluentCluster) else "user"
     is_basic = not isinstance(section, Mail) and getattr(section, "protocol", "") != "jmx_rmi"
-    if is_basic and ":" in (getattr(section, "user", None) or ""):
-        yield (*where, "user"), "must not contain a colon: in HTTP basic authentication it begins the password"
+    if is_basic and ":" in (getattr(section, name, None) or ""):
+        yield (*where, name), "must not contain a colon: in HTTP basic authentication it begins the password"
 
 
 def _aws(where: Where, section: BaseModel, accounts: set[str]) -> Iterator[Mistake]:

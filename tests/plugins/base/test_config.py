@@ -321,11 +321,13 @@ def test_an_invalid_secret_is_not_shown(tmp_path: Path) -> None:
     file = write(
         tmp_path,
         "tickets: {trackers: {a: {kind: roundup, url: 'https://u', password: [hunter2]}}}\n"
-        "kafka: [{name: a, bootstrap_servers: 1}]",
+        "kafka: [{name: a, bootstrap_servers: 1}]\n"
+        "confluent: [{cluster: a, id: lkc-a, key: k, secret: 77007700}]",
     )
     with pytest.raises(StreamwardenError) as error:
         load_config(file)
     assert "hunter2" not in str(error.value)
+    assert "confluent.0.secret" in str(error.value) and "77007700" not in str(error.value)
 
 
 def test_a_missing_file_is_an_error_with_the_action(tmp_path: Path) -> None:

@@ -320,6 +320,14 @@ BROKER = "role: broker, cluster: a"
             "tickets: {trackers: {a: {kind: github, url: 'https://github.com', repository: a/b, password: p}}}",
             "tickets.trackers.a.url: is not the address of the API: remove this key",
         ),
+        (
+            f"{KAFKA}}}]\nconfluent: [{{cluster: b, id: lkc-abc12, key: 'k:x', secret: \"hunter2\\n\"}}]",
+            "confluent.0.secret: contains a line break, leading or trailing white space, or a non-ASCII character;"
+            " remove it: HTTP headers do not allow it; confluent.0.key: must not contain a colon: in HTTP basic"
+            " authentication it begins the password (value: 'k:x'); confluent.0.cluster: no cluster under `kafka`"
+            " has this name;"
+            " clusters: a (value: 'b').",
+        ),
         ("ui_url: 'http://h:8080/#x'", "ui_url: must not contain ? or #: paths are appended to it"),
         ("owners: [{owner: a, key_pattern: '^(topic|grp):x'}]", "owners.0.key_pattern: no key begins with grp: here"),
         (
@@ -351,6 +359,7 @@ def test_an_invalid_config_is_refused(tmp_path: Path, text: str, expected: str) 
         f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}}}}}}}",
         "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2999-01-01}]}}",
         "warehouse: {url: 'postgresql://u@h/d?sslmode=verify-full&aws_iam=true'}",
+        "tickets: {trackers: {a: {kind: mail, host: localhost, security: none, mail_from: a@b.c, mail_to: [a@b.c]}}}",
         "owners: [{owner: a, key_pattern: '^(?:topic|group):x'}, {owner: b, key_pattern: '^demo'}]",
         f"{KAFKA}}}]\njmx: [{{{BROKER}, protocol: prometheus_api, url: 'http://h',"
         " match: 'job=\"a\", instance=~\"b,{c}.*\",'}, {role: broker, cluster: a, protocol: jmx_rmi, url: 'h:1'}]",

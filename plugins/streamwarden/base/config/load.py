@@ -109,7 +109,7 @@ def _describe(error: Any, raw: Any) -> str:
 
 def _described(where: Sequence[str | int], why: str, raw: Any) -> str:
     key = ".".join(map(str, where))
-    shown = "" if any(word in key for word in ("password", "client", "token")) else _as_written(raw, where)
+    shown = "" if any(word in key for word in ("password", "client", "token", "secret")) else _as_written(raw, where)
     return f"{key}: {why}{shown}".removeprefix(": ")
 
 

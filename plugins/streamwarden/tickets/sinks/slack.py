@@ -47,6 +47,7 @@ ACTIONS = {
     "not_in_channel": "invite the app: /invite @streamwarden",
     "channel_not_found": "check `channel` (an id, C…), and invite the app",
 }
+_EMOJI = re.compile(r":(?=[A-Za-z0-9_+'-]+:)")
 A = TypeVar("A", bound="_Answer")
 
 log = logging.getLogger(__name__)
@@ -230,7 +231,12 @@ def mrkdwn(notification: Notification, title: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text without mentions and links. Asterisks and underscores are not escaped."""
+    """Text without mentions, links, and emoji. Asterisks and underscores are not escaped."""
+    return _EMOJI.sub(":\u2060", _literal(text))
+
+
+def _literal(text: str) -> str:
+    """Text for URLs and code, where Slack replaces no emoji."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -245,14 +251,14 @@ def _parts(section: Section) -> Iterator[str]:
     for number, item in enumerate(section.items, 1):
         yield f"{f'{number}.' if section.are_ordered else '•'} {escaped(item)}"
     if section.commands:
-        commands = "\n".join(escaped(line).replace("```", "'''") for line in section.commands)
+        commands = "\n".join(_literal(line).replace("```", "'''") for line in section.commands)
         yield f"```\n{commands}\n```"
     yield from (f"{escaped(label)}: {escaped(text)}".removeprefix(": ") for label, text in section.metrics)
     yield from (_link(link) for link in section.links)
 
 
 def _link(link: Link) -> str:
-    title = f"<{escaped(link.url).replace('|', '%7C')}|{escaped(link.title)}>"
+    title = f"<{_literal(link.url).replace('|', '%7C')}|{escaped(link.title)}>"
     return f"{escaped(link.before)}: {title} ({escaped(link.after)})" if link.before else title
 
 

@@ -68,6 +68,13 @@ def test_mentions_and_links_in_texts_are_escaped() -> None:
     assert "Possible cause: <https://t/1|Disk is slow: vol-0> (open)" in text
 
 
+def test_a_name_becomes_no_emoji_and_a_command_is_unchanged() -> None:
+    text = mrkdwn(notification("host:8778:x:", finding(commands=("curl http://h:80:x:",))), "")
+    assert "host:\u20608778:\u2060x:" in text
+    assert "```\ncurl http://h:80:x:\n```" in text
+    assert "<https://t/1|Disk is slow: vol-0>" in text
+
+
 def test_a_locked_thread_does_not_block_later_changes(caplog: pytest.LogCaptureFixture) -> None:
     team = Team("slack")
     issue = team.sink.create(issue_draft())
