@@ -63,6 +63,9 @@ def _insert(connection: sa.Connection, cluster: str, group_id: str, since: int, 
         if group_id == "job":
             row |= {"commits": 6, "rebalances": 0}
         insert_row(connection, "metrics.consumer_group_hourly", row)
+    if group_id == "old":  # an hour ago it still read another topic
+        before = {"hour": HOUR - timedelta(hours=1), "cluster": cluster, "group_id": group_id, "committed_at": at}
+        insert_row(connection, "metrics.consumer_partition_hourly", before | {"topic": "former", "partition": 0})
     for topic in topics:
         for partition, moment in enumerate((at, at - timedelta(hours=400) if at else None)):
             row = {"hour": HOUR, "cluster": cluster, "group_id": group_id, "topic": topic, "partition": partition,

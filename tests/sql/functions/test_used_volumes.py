@@ -60,6 +60,14 @@ def test_reads_of_a_cluster_are_those_of_its_brokers_volumes(module_warehouse: s
     assert rows_for(module_warehouse, _node(), query) == [("c", 11_000.0), ("d", 11_000.0)]
 
 
+def test_minutes_of_a_broker_are_those_of_its_own_claims_and_of_volumes_that_no_pod_claims(
+    module_warehouse: sa.Engine,
+) -> None:
+    query = "select cluster, broker_id, volume_id from public.broker_disk_minutes(:hour) order by 1, 3"
+    expected = [("c", 1, "c-1"), ("c", 1, "root"), ("d", 1, "d-1"), ("d", 1, "root")]
+    assert rows_for(module_warehouse, _node(), query) == expected
+
+
 def test_pages_show_a_claimed_volume_under_the_cluster_of_its_pod(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
         insert_given(connection, {"given": _node()})
