@@ -4,7 +4,8 @@
 create or replace function inventory.msk_brokers(as_of timestamptz) returns table (
   account text, region text, instance_id text, volume_id text, msk_cluster text, msk_broker_id integer,
   cluster_arn text, current_version text, broker_size text, larger_broker_size text, monitoring_level text,
-  provisioned_mib_s integer, most_mib_s double precision, volume_gib integer, broker_count integer
+  provisioned_mib_s integer, most_mib_s double precision, volume_gib integer, broker_count integer,
+  monitoring_price double precision            -- of PER_BROKER, of the cluster, in USD per month
 ) language sql stable as $$
   select
     b.account, b.region, b.instance_id, b.volume_id, b.cluster, b.broker_id, c.cluster_arn, c.current_version,
@@ -27,7 +28,8 @@ create or replace function inventory.msk_brokers(as_of timestamptz) returns tabl
       ) as t (broker_size, mib_s)
       where t.broker_size = c.instance_type
     ),
-    c.volume_gib, c.broker_count
+    c.volume_gib, c.broker_count,
+    inventory.msk_monitoring_price(c.kind, c.instance_type, c.storage_mode, c.broker_count)
   from inventory.msk_broker_hourly as b
   inner join inventory.msk_cluster_hourly as c using (hour, cluster)
   cross join lateral (

@@ -77,15 +77,18 @@ _ROWS = {
           jsonb_object_agg(p, 1000000 + i), '{{}}'::jsonb
         from {_PARTS} cross join generate_series(0, 2) as r group by topic, (i + r) % 8""",
     "metrics.topic_hourly": f"""(hour, cluster, topic, brokers, covered_seconds, counted_from, counted_to, bytes_in,
-          bytes_out, messages_in, log_bytes, failed_produces, bytes_rejected, fetch_requests, produce_requests)
-        select h, 'orders-prod', {_TOPIC}, 8, 3600, h, h, 1e9 + n, 2e9 + n, 1e6 + n, 1e10 + n, 0, 0, 8e5 + n, 4e5 + n
+          bytes_out, messages_in, log_bytes, failed_produces, bytes_rejected, fetch_requests, produce_requests,
+          remote_fetch_bytes)
+        select h, 'orders-prod', {_TOPIC}, 8, 3600, h, h, 1e9 + n, 2e9 + n, 1e6 + n, 1e10 + n, 0, 0, 8e5 + n, 4e5 + n,
+          null::float8
         from generate_series(1, :topics) as n""",
     "metrics.broker_topic_sample": f"""(hour, cluster, endpoint, topic, at, bytes_in, bytes_out, messages_in,
           bytes_in_total, bytes_out_total, messages_in_total, log_bytes, failed_produces, bytes_rejected,
           failed_produces_total, bytes_rejected_total, fetch_requests, produce_requests, fetch_requests_total,
-          produce_requests_total, segments)
+          produce_requests_total, segments, remote_fetch_bytes, remote_fetch_bytes_total)
         select h, 'orders-prod', {_ENDPOINT}, {_TOPIC}, h, 1e8 + n, 2e8 + n, 1e5 + n, 1e12 + n, 2e12 + n, 1e9 + n,
-          1e9 + n, {_SELDOM}, {_SELDOM}, {_SELDOM}, {_SELDOM}, 1e5 + n, 5e4 + n, 1e8 + n, 5e7 + n, n
+          1e9 + n, {_SELDOM}, {_SELDOM}, {_SELDOM}, {_SELDOM}, 1e5 + n, 5e4 + n, 1e8 + n, 5e7 + n, n,
+          null::float8, null::float8
         from generate_series(1, :topics) as n cross join generate_series(1, 8) as b""",
     "metrics.broker_sample": f"""(hour, cluster, endpoint, metric, labels, at, kind, value, process_started_at)
         select h, 'orders-prod', {_ENDPOINT}, format('metric_%s_total', n), '{{}}', h + s * interval '20 s', 'counter',
@@ -93,7 +96,7 @@ _ROWS = {
         from generate_series(1, 60) as n cross join generate_series(1, 8) as b cross join generate_series(1, 4) as s""",
     "detect.coverage": """(hour, app, source, resource_name, status, asked_at, message)
         select h, 'consumer_groups', 'kafka_groups', format('orders-prod team-%s.reader-%s', n % 40, n), 'answered', h,
-          null
+          null::float8
         from generate_series(1, :groups) as n""",
     "metrics.volume_sample": """(account, region, volume_id, at, period_seconds, read_ops, write_ops, read_bytes,
           write_bytes, read_seconds, write_seconds, idle_seconds, queue_length, burst_balance_percent, iops_exceeded,

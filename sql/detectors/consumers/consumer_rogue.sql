@@ -170,7 +170,10 @@ verdicts:
       per topic were not reported.
   monitoring_level_too_low:
     status: unknown
-    message: "Not evaluated: disk reads of cluster {{ cluster }} need enhanced monitoring PER_BROKER."
+    message: >-
+      Not evaluated: disk reads of cluster {{ cluster }} need enhanced monitoring PER_BROKER
+      {%- if monitoring_usd_per_month %} (at most {{ monitoring_usd_per_month }} for
+      {{ monitored_brokers | counted("broker") }}){% endif %}.
     details: ["Its monitoring level is {{ monitoring_level }}. AWS charges for metrics beyond it."]
   lagging_group_may_explain:
     status: unknown
@@ -424,6 +427,8 @@ select
   n.baseline_sent_bytes_per_second,
   n.cache_seconds,
   k.monitoring_level,
+  case when v.reason = 'monitoring_level_too_low' then price.usd end as monitoring_usd_per_month,
+  case when v.reason = 'monitoring_level_too_low' then k.broker_count end as monitored_brokers,
   k.region,
   k.cluster_arn,
   k.current_version,
@@ -444,6 +449,8 @@ left join public.sent_above_baseline(
   :hour, array(select cluster from spike where seconds is null), :baseline_days, :baseline_hours, :page_cache_share
 ) as n using (cluster)
 left join inventory.msk_cluster_hourly as k on k.hour = :hour and b.cluster = k.cluster
+left join lateral inventory.msk_monitoring_price(k.kind, k.instance_type, k.storage_mode, k.broker_count) as price (usd)
+  on true
 left join lateral public.rogue_clients(w.cluster, :hour, :rogue_share * w.rogue_bytes / w.seconds) as f on true
 cross join lateral (
   select

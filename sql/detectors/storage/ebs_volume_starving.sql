@@ -300,7 +300,10 @@ verdicts:
   no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no metrics for volume {{ name }}."}
   monitoring_level_too_low:
     status: unknown
-    message: "Not evaluated: volume {{ name }} has no burst balance and needs enhanced monitoring PER_BROKER."
+    message: >-
+      Not evaluated: volume {{ name }} has no burst balance and needs enhanced monitoring PER_BROKER
+      {%- if monitoring_usd_per_month %} (at most {{ monitoring_usd_per_month }} for
+      {{ monitored_brokers | counted("broker") }}){% endif %}.
     details: ["The cluster's monitoring level is {{ monitoring_level }}. AWS charges for metrics beyond it."]
   limits_unknown:
     status: unknown
@@ -591,6 +594,8 @@ select
   j.broker_size,
   j.larger_broker_size,
   j.monitoring_level,
+  case when j.reason = 'monitoring_level_too_low' then j.monitoring_price end as monitoring_usd_per_month,
+  case when j.reason = 'monitoring_level_too_low' then j.broker_count end as monitored_brokers,
   j.provisioned_mib_s,
   j.most_mib_s,
   j.broker_count + greatest(j.broker_count / 3, 1) as more_brokers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 from tests.sql.given import rows_for
@@ -58,3 +59,26 @@ def test_a_volume_that_a_pod_claims_is_the_pod_s_and_not_its_node_s(module_wareh
     assert rows_for(module_warehouse, GIVEN, query) == [
         ("eks-nodes", 1, 1), ("fees", 1, 0), ("ledger", 1, 0), ("reports", 1, 1), (None, 2, 0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "instance_type", "storage_mode", "brokers", "usd"),
+    [
+        ("standard", "kafka.m5.large", "LOCAL", 3, 0.3 * 46 * 3),
+        ("standard", "kafka.m5.large", None, 1, 0.3 * 46),
+        ("standard", "kafka.m5.large", "TIERED", 2, 0.3 * 55 * 2),
+        ("standard", "kafka.t3.small", "LOCAL", 1, 0.3 * 47),
+        ("standard", None, "LOCAL", None, None),
+        ("express", "express.m7g.large", None, 3, None),
+    ],
+)
+def test_price_of_the_monitoring_level_per_broker(
+    module_warehouse: sa.Engine, kind: str, instance_type: str | None, storage_mode: str | None, brokers: int | None,
+    usd: float | None,
+) -> None:  # fmt: skip
+    query = sa.text(
+        "select inventory.msk_monitoring_price(:kind, cast(:type as text), cast(:mode as text), cast(:n as int))"
+    )
+    with module_warehouse.connect() as connection:
+        found = connection.execute(query, {"kind": kind, "type": instance_type, "mode": storage_mode, "n": brokers})
+        assert found.scalar() == (None if usd is None else pytest.approx(usd))
