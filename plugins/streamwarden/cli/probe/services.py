@@ -16,6 +16,7 @@ from streamwarden.base.config.trackers import Tracker
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import open_warehouse
 from streamwarden.cli.probe.result import Answer, Question
+from streamwarden.rendering.readable import counted
 from streamwarden.store.migrate import require_migrated
 from streamwarden.tickets.sinks import open_sink
 
@@ -73,7 +74,7 @@ def _confluent(entry: ConfluentCluster) -> Iterator[Answer]:
         api = MetricsApi(entry)
         end = datetime.now(UTC).replace(second=0, microsecond=0) - LATENCY
         found = api.by_topic("received_bytes", end - timedelta(hours=1), end)
-        yield Answer(source, asked, answer=f"{len(found)} topics with bytes in")
+        yield Answer(source, asked, answer=f"{counted(len(found), 'topic')} with bytes in")
     except Refused as error:
         action = "docs/connect/confluent-cloud.md: it needs a Cloud API key with the role MetricsViewer"
         yield Answer(source, asked, problem=str(error), action=action)
