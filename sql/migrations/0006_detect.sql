@@ -154,9 +154,7 @@ create table detect.resource (
   owner text,  -- Owner; null: unassigned
   seen_hour timestamptz not null,  -- Newest hour in which it was seen (UTC)
   as_of timestamptz not null,  -- Hour for which all rows were stored (UTC)
-  search_text text not null generated always as (
-    lower(name || ' ' || key || coalesce(' ' || owner, '') || coalesce(' ' || application, ''))
-  ) stored  -- What the search compares words with, in lower case
+  search_text text not null generated always as (lower(name || ' ' || key || coalesce(' ' || owner, '') || coalesce(' ' || application, ''))) stored  -- What the search compares words with, in lower case
 );
 
 -- Dependencies between resources as of the same hour, from the view `resource_link`.

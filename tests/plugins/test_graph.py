@@ -24,6 +24,7 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
         f"gather.{n}"
         for n in (
             "brokers",
+            "confluent",
             "consumer_groups",
             "ebs_volumes",
             "jvm_apps",
@@ -45,6 +46,7 @@ def test_a_subject_waits_for_the_apps_of_all_its_detectors_and_tickets_for_every
         },
         "evaluate.brokers": {
             "gather.brokers",
+            "gather.confluent",
             "gather.ebs_volumes",
             "gather.consumer_groups",
             "gather.kubernetes",

@@ -17,7 +17,7 @@ from demo.world import World
 from pydantic import ValidationError
 from streamwarden.base.config import CONFIG_ENV, Config
 
-from spark_apps.sources import aws_client, msk
+from spark_apps.sources import aws_client, msk_discovery
 from spark_apps.sources.kafka_client import clusters_of
 from spark_apps.sources.msk_discovery import Found, discover
 from spark_apps.sources.targets import jvms_of
@@ -36,7 +36,7 @@ def endpoint(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpo
     world.msk.add(MskCluster(ACCOUNT, REGION, "orders", jmx_exporter=True, node_exporter=True, level="PER_BROKER"))
     quick = ClientConfig(retries={"mode": "standard", "total_max_attempts": 2})
     monkeypatch.setattr(aws_client, "_CLIENT", aws_client._CLIENT.merge(quick))
-    msk._discover.cache_clear()
+    msk_discovery._discover.cache_clear()
     with AwsEndpoint(world) as running:
         for name, value in running.environment(ACCOUNT, REGION).items():
             monkeypatch.setenv(name, value)

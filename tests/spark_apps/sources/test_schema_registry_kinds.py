@@ -16,8 +16,8 @@ from demo.world import World
 from pydantic import ValidationError
 from streamwarden.base.config import CONFIG_ENV, Config, KafkaCluster
 
-from spark_apps.apps.state_stores import _frame
 from spark_apps.models.schema_frames import with_common_frames
+from spark_apps.models.value_shapes import schema_id_in_frame
 from spark_apps.sources.schema_registry import SchemaRegistry
 from spark_apps.sources.schema_registry_glue import glue_schema_id
 from tests.spark_apps.aws_world import ACCOUNT, NOW, REGION
@@ -178,7 +178,12 @@ def test_frames_of_other_registries_lead_to_the_same_ids(spark: Any) -> None:
         ("a/t", of_four), ("a/t", of_eight), ("a/t", of_eight[:9]), ("c/t", b"\x03\x00" + glue), ("c/t", of_eight),
     ]  # fmt: skip
     frame = spark.createDataFrame([(n, *row) for n, row in enumerate(values)], "n int, resource string, value binary")
-    found = with_common_frames(frame, clusters).select("n", "value", _frame().alias("id")).orderBy("n").collect()
+    found = (
+        with_common_frames(frame, clusters)
+        .select("n", "value", schema_id_in_frame().alias("id"))
+        .orderBy("n")
+        .collect()
+    )
     assert [row.id for row in found] == [glue_schema_id(FIRST)] * 2 + [None, None, 7, 107, 0, None, 0]
     assert [bytes(found[n].value)[5:] for n in (0, 1, 4, 5)] == [b"value"] * 4
     assert [bytes(found[n].value) for n in (2, 3, 7, 8)] == [values[n][1] for n in (2, 3, 7, 8)]

@@ -47,7 +47,7 @@ def _found(warehouse: sa.Engine, given: Rows, hours: int = 4) -> list[tuple[Any,
 
 def test_bytes_above_the_median_page_cache_and_the_longest_lag(module_warehouse: sa.Engine) -> None:
     # 80 bytes/s instead of 30; half of 140 bytes of memory hold what comes in at 3 + 3 + 1 bytes/s for 10 s.
-    assert _found(module_warehouse, _given()) == [("c", 30, 50 * 3600, 10, True, 9, "b")]
+    assert _found(module_warehouse, _given()) == [("c", 30, 50 * 3600, 10, True, 9, "b", False)]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,18 @@ def test_too_few_hours_or_a_broker_that_did_not_respond(module_warehouse: sa.Eng
 def test_lag_by_msk_is_a_lag_and_without_any_it_is_unknown(module_warehouse: sa.Engine) -> None:
     given = _given()
     given["metrics.consumer_group_hourly"] = []
-    assert [row[4:] for row in _found(module_warehouse, given)] == [(False, None, None)]
+    assert [row[4:7] for row in _found(module_warehouse, given)] == [(False, None, None)]
     given["metrics.msk_consumer_lag_hourly"] = [
         {"cluster": "c", "group_id": "m", "topic": topic, "time_lag_seconds_max": lag, **at}
         for topic, lag, at in (("t", 5, {}), ("u", 8, {}), ("v", None, {}), ("t", 700, _at(1)))
     ]
-    assert [row[4:] for row in _found(module_warehouse, given)] == [(True, 8, "m")]
+    assert [row[4:7] for row in _found(module_warehouse, given)] == [(True, 8, "m")]
+
+
+def test_bytes_from_tiered_storage_do_not_count(module_warehouse: sa.Engine) -> None:
+    given = _given()
+    given["metrics.broker_hourly"] = [
+        row | {"remote_fetch_bytes_per_second": 5} for row in given["metrics.broker_hourly"]
+    ]
+    [row] = _found(module_warehouse, given)
+    assert (row[1], row[2], row[-1]) == (20, 50 * 3600, True)
