@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.config import Config
 
 from spark_apps.apps import state_stores
+from spark_apps.models import value_shapes
 from spark_apps.models.json_look_alikes import patterns
 from spark_apps.models.json_shapes import paths_of, render
 from spark_apps.models.schema_report import Exemplar, Report
@@ -115,7 +116,8 @@ def test_a_changelog_that_cannot_be_profiled_is_a_gap_and_the_others_are_evaluat
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """In the report of one topic, or where Spark runs one job for all."""
-    real = getattr(state_stores, where)
+    module = state_stores if where == "report_of" else value_shapes
+    real = getattr(module, where)
     if where == "report_of":
 
         def broken(shapes: Any, *given: Any, **more: Any) -> Any:
@@ -130,7 +132,7 @@ def test_a_changelog_that_cannot_be_profiled_is_a_gap_and_the_others_are_evaluat
                 raise ValueError("what a value")
             return real(edges, *given, **more)
 
-    monkeypatch.setattr(state_stores, where, broken)
+    monkeypatch.setattr(module, where, broken)
     topics = {name: drifted() for name in ("odd", "one", "two")}
     frames = state_stores.transform({"changelog_values": changelogs(spark, topics)}, HOUR, Config())
     [gap] = frames["gaps"].collect()
