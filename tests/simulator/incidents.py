@@ -344,7 +344,8 @@ class World:
             held = [spot for spot in spots if spot in cluster.groups[name]]
             if held and name not in cluster.busy and self.dice.random() < 0.6:
                 cluster.waiting.update((name, spot) for spot in held)
-                self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason="partition_stuck")
+                reason = "partition_stuck" if len(held) == 1 else "stuck"
+                self.late(cluster, name, since + self.dice.randint(0, 1), incident, held, reason=reason)
 
     def machine(self, cluster: Cluster, incident: str) -> None:
         """A slow disk of a host on which members of groups run."""

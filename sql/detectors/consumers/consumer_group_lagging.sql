@@ -63,6 +63,7 @@ verdicts:
       behind on {{ worst_topic_partition }} ({{ worst_lag_records }}).
     details:
       - "{% if committed_offset.value is not none %}The committed offset of {{ worst_topic_partition }} is {{ committed_offset.value }}.{% endif %}"
+      - "{% if moving_partitions %}{{ moving_partitions | counted('other partition') }} {{ moving_partitions | plural('progresses', 'progress') }}.{% endif %}"
     impact: *impact
     actions: *stuck_actions
     commands: *print_record
@@ -318,7 +319,7 @@ summary as (
 select
   case
     when g.members = 0 and s.is_silent then 'no_members'
-    when s.stuck_partitions > 0 and s.moving_partitions > 0 then 'partition_stuck'
+    when s.stuck_partitions = 1 and s.moving_partitions > 0 then 'partition_stuck'
     when s.stuck_partitions > 0 then 'stuck'
     when s.late_partitions > 0 and w.recover_seconds is null then 'falling_behind'
     when s.late_partitions > 0 then 'slow_recovery'
