@@ -59,9 +59,9 @@ def replace_hour(
     """
     if set(frames) not in (set(app.writes), set()):  # an app without configured sources returns no frame
         raise StreamwardenError(f"app {app.name} returned {sorted(frames)}, the catalog has {sorted(app.writes)}.")
-    with engine.connect() as owner, _alone(engine, f"{app.name} {hour}") as lock:
+    with _alone(engine, f"{app.name} {hour}") as lock:
         mark = f"{app.name}_{hour:%Y%m%d%H}"
-        _drop_stages(owner, mark)  # staging tables left by a killed run
+        _drop_stages(engine, mark)  # staging tables left by a killed run
         try:
             stages = {table: Stage(engine, table, hour, mark) for table in (*frames, "detect.coverage")}
             if coverage is not None:
@@ -69,11 +69,11 @@ def replace_hour(
                 stages["detect.coverage"].fill(coverage.withColumns(by_app))
             for table, frame in frames.items():
                 stages[table].fill(frame)
-            return _publish(owner, lock, app, hour, stages, started_at)
+            return _publish(engine, lock, app, hour, stages, started_at)
         finally:
             with suppress(sa.exc.SQLAlchemyError):  # the next run drops it
                 _check(lock)  # if the lock is lost, the staged rows may belong to a second run
-                _drop_stages(owner, mark)
+                _drop_stages(engine, mark)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def _alone(engine: sa.Engine, run: str) -> Iterator[sa.Connection]:
     """Holds this run's lock: a second run waits until the first one has committed.
 
     The lock is of a transaction, as a pooler may run each transaction in another session. It reads and writes nothing,
-    so it does not hold up vacuum.
+    so it does not hold up vacuum. It is the only connection that a run keeps: many runs share the engine's pool.
     """
     with engine.connect() as lock:
         try:
@@ -97,12 +97,12 @@ def _check(lock: sa.Connection) -> None:
     lock.execute(sa.text("select 1"))
 
 
-def _drop_stages(owner: sa.Connection, mark: str) -> None:
+def _drop_stages(engine: sa.Engine, mark: str) -> None:
     of_mark = "select quote_ident(tablename) from pg_tables where schemaname = 'staging' and tablename like :mark"
-    with owner.begin():
-        left = owner.execute(sa.text(of_mark), {"mark": mark.replace("_", r"\_") + r"\_%"})
+    with engine.begin() as connection:
+        left = connection.execute(sa.text(of_mark), {"mark": mark.replace("_", r"\_") + r"\_%"})
         for relation in left.scalars().all():
-            owner.exec_driver_sql(f"drop table staging.{relation}")
+            connection.exec_driver_sql(f"drop table staging.{relation}")
 
 
 def record_failure(engine: sa.Engine, app: str, hour: datetime, error: str, started_at: datetime) -> None:
@@ -126,7 +126,7 @@ def last_rows(engine: sa.Engine, app: str) -> int:
 
 
 def _publish(
-    connection: sa.Connection,
+    engine: sa.Engine,
     lock: sa.Connection,
     app: SparkApp,
     hour: datetime,
@@ -134,8 +134,8 @@ def _publish(
     started_at: datetime,
 ) -> dict[str, int]:
     for day in {(hour - timedelta(hours=24)).date(), hour.date(), (hour + timedelta(hours=2)).date()}:
-        ensure_day(connection.engine, day)
-    with connection.begin():
+        ensure_day(engine, day)
+    with engine.begin() as connection:
         coverage = stages["detect.coverage"]
         gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
         _check(lock)  # a later crash ends this transaction, too

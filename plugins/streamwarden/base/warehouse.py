@@ -82,6 +82,10 @@ def read_only(config: Config, timeout: str) -> Iterator[sa.Connection]:
         yield connection
 
 
+MAX_CONNECTIONS = 30
+"""Of a process: `streamwarden run` loads all apps at once, each with a connection for its lock and one for its work."""
+
+
 @cache
 def engine(url: str) -> sa.Engine:
     """SQLAlchemy engine (psycopg 3) of a libpq URL; `SESSION` has the options of its sessions.
@@ -92,7 +96,7 @@ def engine(url: str) -> sa.Engine:
         _for_sqlalchemy(without_markers(url)),
         pool_pre_ping=True,
         pool_size=2,
-        max_overflow=8,
+        max_overflow=MAX_CONNECTIONS - 2,
         connect_args={"prepare_threshold": None} if _in_utc(url) else {"options": SESSION},
         execution_options={_ADDRESS: url},
     )

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +240,20 @@ def test_two_loads_at_once_through_pgbouncer_wait_for_each_other(spark: SparkSes
         pooled.dispose()
     assert stored(warehouse) in ([("a", 1.0)], [("b", 1.0)])
     assert staging_tables(warehouse) == 0
+
+
+def test_loads_of_many_apps_at_once_need_one_connection_each(spark: SparkSession, warehouse: sa.Engine) -> None:
+    """And one that they share: a load that kept two would wait for one that another keeps."""
+    few = sa.create_engine(warehouse.url, pool_size=4, max_overflow=0, pool_timeout=20)
+    hours = [HOUR - timedelta(hours=back) for back in range(3)]
+    frames = {"metrics.topic_hourly": topics(spark, ("a", 1, 1.0))}
+
+    def loaded(hour: datetime) -> dict[str, int]:
+        return replace_hour(few, APP, hour, frames, coverage(spark), datetime.now(UTC))
+
+    with ThreadPoolExecutor(len(hours)) as pool:
+        assert list(pool.map(loaded, hours)) == [{"metrics.topic_hourly": 1}] * len(hours)
+    few.dispose()
 
 
 def test_a_load_that_fails_early_lets_the_next_one_in(spark: SparkSession, warehouse: sa.Engine) -> None:
