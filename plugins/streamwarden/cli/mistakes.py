@@ -24,6 +24,7 @@ from streamwarden.base.config import Config, JmxEndpoint
 from streamwarden.base.config.fields import is_mail_address
 from streamwarden.base.config.trackers import Github, Jira, Mail, PagerDuty, Roundup, ServiceNow
 from streamwarden.base.paths import PROJECT_ROOT, SQL
+from streamwarden.base.url_markers import without_markers
 from streamwarden.cli.mistakes_in_sections import Mistake, Where, in_sections, login
 
 SAMPLING_SECONDS = 1800
@@ -89,7 +90,7 @@ def _warehouse(config: Config) -> Iterator[Mistake]:
 def _connection_options(url: str | None) -> Iterator[Mistake]:
     """libpq names an unknown option; an unknown sslmode only when it connects."""
     try:
-        options = conninfo_to_dict(re.sub(r"aws_iam=\w+&?", "", url or ""))
+        options = conninfo_to_dict(without_markers(url or ""))
     except ProgrammingError as error:
         yield ("warehouse", "url"), f"libpq refuses it: {' '.join(masked(str(error)).split())}"
         return

@@ -359,6 +359,7 @@ def test_an_invalid_config_is_refused(tmp_path: Path, text: str, expected: str) 
         f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}}}}}}}",
         "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2999-01-01}]}}",
         "warehouse: {url: 'postgresql://u@h/d?sslmode=verify-full&aws_iam=true'}",
+        "warehouse: {url: 'postgresql://u@h:6432/d?pooler=transaction&sslmode=require'}",
         "tickets: {trackers: {a: {kind: mail, host: localhost, security: none, mail_from: a@b.c, mail_to: [a@b.c]}}}",
         "owners: [{owner: a, key_pattern: '^(?:topic|group):x'}, {owner: b, key_pattern: '^demo'}]",
         f"{KAFKA}}}]\njmx: [{{{BROKER}, protocol: prometheus_api, url: 'http://h',"
