@@ -1,54 +1,16 @@
-"""The daily report: open, new, and closed findings, and what was not evaluated. An HTML file, and mail on request.
+"""The daily report: open, new, and closed findings, and what was not evaluated.
 
-The file is written to `reports.folder`. Mail is sent to `reports.mail_to` through Airflow's SMTP connection
-`smtp_default`. Each owner's report is a file too, and is mailed if `tickets.routes` mail that owner's tickets.
+A file in `reports.folder`, mailed to `reports.mail_to` through the connection `smtp_default`, and one of each owner,
+mailed as `tickets.routes` mail that owner's tickets. A run covers the day (UTC) of its data interval.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, task
-from streamwarden.operators import DEFAULT_ARGS, deliver
-
-
-@task
-def report(day: str) -> str:
-    """Writes the report of a day (UTC, ISO 8601) and mails it if there are recipients; returns the path of the file."""
-    from datetime import date
-
-    from streamwarden.base.config import load_config
-    from streamwarden.reports import render_daily
-    from streamwarden.store.migrate import migrated_warehouse
-
-    config = load_config()
-    return deliver(render_daily(migrated_warehouse(config), config, date.fromisoformat(day)), config)
-
-
-@task
-def owners(day: str) -> list[str]:
-    """Names of the owners of findings that were open or closed on the day."""
-    from datetime import date
-
-    from streamwarden.base.config import load_config
-    from streamwarden.reports import owners_of
-    from streamwarden.store.migrate import migrated_warehouse
-
-    return owners_of(migrated_warehouse(load_config()), date.fromisoformat(day))
-
-
-@task
-def report_of(owner: str, day: str) -> str:
-    """Writes an owner's report of a day and mails it as routed; returns the path of the file."""
-    from datetime import date
-
-    from streamwarden.base.config import load_config
-    from streamwarden.reports import render_daily
-    from streamwarden.store.migrate import migrated_warehouse
-
-    config = load_config()
-    return deliver(render_daily(migrated_warehouse(config), config, date.fromisoformat(day), owner=owner), config)
-
+from airflow.sdk import DAG, CronDataIntervalTimetable
+from streamwarden.operators import DEFAULT_ARGS
+from streamwarden.report_tasks import add_reports
 
 with DAG(
     dag_id="daily_report",
@@ -61,6 +23,4 @@ with DAG(
     default_args=DEFAULT_ARGS,
     tags=["streamwarden"],
 ) as dag:
-    day = "{{ (data_interval_start or dag_run.run_after) | ds }}"
-    report(day)
-    report_of.partial(day=day).expand(owner=owners(day))
+    add_reports("daily")

@@ -1,5 +1,4 @@
-"""Streamwarden acts here: warehouse, detectors' runner, tickets, reports, Airflow pages and the command line.
+"""The warehouse, the detectors, tickets, reports, pages in the Airflow UI, and the command line.
 
-Rooms, each importing only those below it: `cli`, `ui`, `pipeline`, `operators` · `reports` · `tickets` · `plots` ·
-`graph` · `detectors` · `words`, `store` · `base`.
+Packages import only those below them; pyproject.toml has their order.
 """

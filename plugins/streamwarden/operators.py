@@ -1,23 +1,20 @@
-"""Building blocks of the DAGs: default arguments, operators for Spark apps, the wait for late data, report delivery."""
+"""Building blocks of the DAGs: default arguments, operators for Spark apps, the wait for late data."""
 
 from __future__ import annotations
 
 import os
 import sys
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
 from streamwarden.base.catalog import APPS, TOGETHER
-from streamwarden.base.config import Config, load_config
+from streamwarden.base.config import load_config
 from streamwarden.base.hours import HOUR, last_full_hour, parse_hour
 from streamwarden.base.paths import SPARK_APPS
-
-if TYPE_CHECKING:
-    from streamwarden.reports import Report
 
 DEFAULT_ARGS = {
     "owner": "streamwarden",
@@ -116,26 +113,6 @@ def hour_of(dag_run: Any) -> str:
     """
     start = dag_run.data_interval_start or last_full_hour(dag_run.run_after)
     return parse_hour(start.isoformat()).isoformat()
-
-
-def deliver(report: Report, config: Config) -> str:
-    """Writes a report to its file, and mails it: an owner's as its tickets are routed, the one of all owners to
-    `reports.mail_to` through the connection `smtp_default`, if there are recipients.
-
-    Returns:
-        Path of the file.
-    """
-    from streamwarden.reports import mail_owner, mail_report, write_report
-
-    path = write_report(report, config)
-    if report.owner is not None:
-        mail_owner(report, config)
-    elif config.reports.mail_to:
-        from airflow.providers.smtp.hooks.smtp import SmtpHook
-
-        with SmtpHook("smtp_default") as hook:
-            mail_report(report, config, hook)
-    return str(path)
 
 
 def settled_at(hour: datetime, settle_minutes: int) -> datetime:

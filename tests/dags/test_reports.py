@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import runpy
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.message import Message
 from pathlib import Path
-from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as MessageHandler
 from demo.process import free_port
 from streamwarden.base.config import CONFIG_ENV, Config
-from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import engine
+from streamwarden.report_tasks import owners, report
 from streamwarden.tickets import reconcile
 
 from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario
@@ -47,9 +45,8 @@ def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inbox]:
     server.stop()
 
 
-def _report(day: str, dag: str = "daily_report") -> str:
-    task: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / f"{dag}.py"))["report"]
-    return str(task.function(day))
+def _report(period: str, day: str, owner: str | None = None) -> Path:
+    return Path(report.function(period, day, owner))
 
 
 def test_each_owner_has_a_report(tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,10 +55,9 @@ def test_each_owner_has_a_report(tmp_path: Path, warehouse_url: str, monkeypatch
     scenario.evaluate(0, {"v1": "firing"}, owner="storage")
     scenario.evaluate(0, {"g1": "firing"}, "consumer_group_lagging")
     reconcile(scenario.engine, Config(), DETECTORS)
-    for dag, name in (("daily_report", "daily-2026-01-05-storage"), ("weekly_report", "weekly-2026-W02-storage")):
-        tasks: Any = runpy.run_path(str(PROJECT_ROOT / "dags" / f"{dag}.py"))
-        assert tasks["owners"].function("2026-01-05") == ["storage"]
-        path = Path(tasks["report_of"].function("storage", "2026-01-05"))
+    for period, name in (("daily", "daily-2026-01-05-storage"), ("weekly", "weekly-2026-W02-storage")):
+        assert owners.function(period, "2026-01-05") == ["storage"]
+        path = _report(period, "2026-01-05", "storage")
         assert path.name == f"{name}.html"
         assert "v1" in path.read_text() and "g1" not in path.read_text()
 
@@ -76,23 +72,23 @@ def test_without_recipients_the_report_is_a_file(
     tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _configure(tmp_path, monkeypatch, [])
-    path = Path(_report("2026-11-20"))
+    path = _report("daily", "2026-11-20")
     assert path.is_relative_to(tmp_path / "reports")
     assert "<html" in path.read_text()
 
 
 @pytest.mark.parametrize(
-    ("dag", "file"),
+    ("period", "file"),
     [
-        ("daily_report", "daily-2026-11-20.html"),
-        ("weekly_report", "weekly-2026-W47.html"),
-        ("monthly_report", "monthly-2026-11.html"),
+        ("daily", "daily-2026-11-20.html"),
+        ("weekly", "weekly-2026-W47.html"),
+        ("monthly", "monthly-2026-11.html"),
     ],
 )
 def test_the_report_is_mailed_through_an_airflow_connection(
-    dag: str, file: str, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox
+    period: str, file: str, tmp_path: Path, warehouse_url: str, monkeypatch: pytest.MonkeyPatch, inbox: Inbox
 ) -> None:
     _configure(tmp_path, monkeypatch, ["team@example.com"])
-    path = Path(_report("2026-11-20", dag))
+    path = _report(period, "2026-11-20")
     assert path.exists() and path.name == file
     assert [message["To"] for message in inbox.messages] == ["team@example.com"]

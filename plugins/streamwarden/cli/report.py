@@ -52,16 +52,12 @@ def _day(text: str | None) -> date:
 
 
 def _render(config: Config, day: date, owner: str | None, *, is_week: bool, is_month: bool) -> Report:
-    from streamwarden.reports import monday_of, month_of, render_daily, render_monthly, render_weekly
+    from streamwarden.reports import PERIODS
 
     if is_week and is_month:
         raise StreamwardenError("--week and --month: are two reports; leave out one.")
-    warehouse = shared.warehouse()
-    if is_week:
-        return render_weekly(warehouse, config, monday_of(day), owner=owner)
-    if is_month:
-        return render_monthly(warehouse, config, month_of(day), owner=owner)
-    return render_daily(warehouse, config, day, owner=owner)
+    period = PERIODS["weekly" if is_week else "monthly" if is_month else "daily"]
+    return period.render(shared.warehouse(), config, day, owner)
 
 
 def _mail(made: Report, config: Config) -> None:

@@ -90,7 +90,7 @@ def render_daily(
     return render("daily", f"daily-{day}", config, context, **images)
 
 
-def owners_of(engine: sa.Engine, day: date, days: int = 1) -> list[str]:
+def daily_owners(engine: sa.Engine, day: date, days: int = 1) -> list[str]:
     """Names of the owners of findings that were open or closed in the days (UTC) from `day` on."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     with engine.connect() as connection:

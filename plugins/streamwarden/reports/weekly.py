@@ -13,6 +13,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import start_of_hour
 from streamwarden.base.paths import SQL
 from streamwarden.charts.draw import draw_finding
+from streamwarden.reports.daily import daily_owners
 from streamwarden.reports.rendering import Pictures, Report, for_owner, headline, render, require_begun
 from streamwarden.store.queries import Row, ask
 
@@ -74,6 +75,11 @@ def render_weekly(
     }
     images = {"images": pictures.light, "dark_images": pictures.dark}
     return render("weekly", f"weekly-{number}", config, context, **images)
+
+
+def weekly_owners(engine: sa.Engine, monday: date) -> list[str]:
+    """Names of the owners of findings that were open or closed in a week (UTC)."""
+    return daily_owners(engine, monday, days=WEEK.days)
 
 
 def monday_of(day: date) -> date:

@@ -74,7 +74,7 @@ import importlib, pkgutil, sys
 sys.modules |= dict.fromkeys(("airflow", "fastapi", "starlette", "asyncpg", "psycopg2"))  # none can be imported
 import spark_apps, streamwarden
 of_airflow = tuple(f"streamwarden.{name}" for name in (
-    "api.app", "api.bounded", "api.metrics", "ui.app", "ui.forms", "ui.questions", "operators",
+    "api.app", "api.bounded", "api.metrics", "ui.app", "ui.forms", "ui.questions", "operators", "report_tasks",
 ))
 for package in (spark_apps, streamwarden):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):

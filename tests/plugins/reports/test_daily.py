@@ -22,7 +22,7 @@ from streamwarden.base.config.trackers import Console, Mail
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.detectors import load_detectors
 from streamwarden.rendering.readable import clean
-from streamwarden.reports import daily, mail, mail_owner, mail_report, owners_of, render_daily, write_report
+from streamwarden.reports import daily, daily_owners, mail, mail_owner, mail_report, render_daily, write_report
 from streamwarden.tickets import reconcile
 from streamwarden.tickets.sinks.mail import Tracker as MailTracker
 
@@ -313,7 +313,7 @@ def test_the_fleet_report_counts_findings_by_owner(owned: DeliveryScenario) -> N
     report = render_daily(owned.engine, Config(), DAY)
     assert "* storage: 2 open (2 critical), 2 new, 0 closed" in report.text
     assert "* unassigned: 1 open (0 critical), 1 new, 0 closed" in report.text
-    assert "By owner" in report.html and owners_of(owned.engine, DAY) == ["storage"]
+    assert "By owner" in report.html and daily_owners(owned.engine, DAY) == ["storage"]
 
 
 def test_the_report_of_an_owner_has_only_their_findings(owned: DeliveryScenario) -> None:
