@@ -1,7 +1,8 @@
 """The weekly report: costs, trend of findings, findings by detector, and the findings that have been open longest.
 
 A file in `reports.folder`, mailed to `reports.mail_to` through the connection `smtp_default`, and one of each owner,
-mailed as `tickets.routes` mail that owner's tickets. A run covers the week (UTC) that begins on the Monday of its data interval.
+mailed as `tickets.routes` mail that owner's tickets. A run covers the week (UTC), from Monday, of its data
+interval.
 """
 
 from __future__ import annotations
