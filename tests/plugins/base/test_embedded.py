@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -112,7 +112,8 @@ def _kill(folder: Path) -> None:
     server = psutil.Process(int((folder / "postmaster.pid").read_text().splitlines()[0]))
     family = [server, *server.children(recursive=True)]
     for process in family:
-        process.send_signal(signal.SIGKILL)
+        with suppress(psutil.NoSuchProcess):  # a worker that ended by itself
+            process.kill()
     psutil.wait_procs(family, 10)
     server_url.cache_clear()
     _let_go(folder)
