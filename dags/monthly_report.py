@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, task
-from streamwarden.operators import DEFAULT_ARGS, deliver
+from airflow.sdk import DAG, task
+from streamwarden.operators import DEFAULT_ARGS, CronDataIntervalTimetable, deliver
 
 
 @task
