@@ -21,14 +21,21 @@ from __future__ import annotations
 
 import os
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TaskGroup, task
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowFailException, AirflowSkipException
+from airflow.sdk import DAG, Param, TaskGroup, task
 from streamwarden.base.config import load_config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.dag_graph import hour_graph
 from streamwarden.detectors.load import checked, load_detectors
-from streamwarden.operators import DEFAULT_ARGS, SettledHour, SparkAppOperator, SparkTogetherOperator, hour_of
+from streamwarden.operators import (
+    DEFAULT_ARGS,
+    CronDataIntervalTimetable,
+    SettledHour,
+    SparkAppOperator,
+    SparkTogetherOperator,
+    hour_of,
+)
 
 from spark_apps.runtime.class_archive import driver_java_options
 

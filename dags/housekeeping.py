@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from airflow.providers.common.compat.sdk import AirflowFailException
 from airflow.sdk import DAG, task
-from airflow.sdk.exceptions import AirflowFailException
 from streamwarden.operators import DEFAULT_ARGS
 
 

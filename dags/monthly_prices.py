@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from airflow.providers.common.compat.sdk import AirflowSkipException
 from airflow.sdk import DAG, task
-from airflow.sdk.exceptions import AirflowSkipException
 from streamwarden.operators import DEFAULT_ARGS
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow.sdk import DAG, CronDataIntervalTimetable
-from streamwarden.operators import DEFAULT_ARGS
+from airflow.sdk import DAG
+from streamwarden.operators import DEFAULT_ARGS, CronDataIntervalTimetable
 from streamwarden.report_tasks import add_reports
 
 with DAG(

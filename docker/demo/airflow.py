@@ -7,7 +7,6 @@ with Airflow(fleet) as airflow:      # returns at once; it comes up in the backg
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import secrets
@@ -38,6 +37,7 @@ _OPTIONS = {"scheduler": ["--skip-serve-logs"], "triggerer": ["--skip-serve-logs
 BOARDS = PROJECT_ROOT / "docker" / "grafana" / "dashboards"
 USERS = {"admin": "admin", "editor": "user", "viewer": "viewer"}
 PORT_VARIABLE = "DEMO_AIRFLOW_PORT"
+VENV_VARIABLE = "DEMO_AIRFLOW"  # folder of another virtual environment, whose Airflow is used
 READY_SECONDS = 180.0
 RUN_SECONDS = 1200.0
 STOP_SECONDS = 20.0
@@ -77,7 +77,9 @@ class Airflow:
         wanted = port if port is not None else int(os.environ.get(PORT_VARIABLE) or 8080)
         self.port = claim_port(wanted, "Airflow", PORT_VARIABLE)
         self.url = f"http://127.0.0.1:{self.port}"
-        self._metadata_url = metadata_url or embedded_url(PROJECT_ROOT / Warehouse().data_folder, AIRFLOW_DATABASE)
+        self._bin = Path(os.environ.get(VENV_VARIABLE) or sys.prefix).resolve() / "bin"
+        self.version = _version(self._bin)
+        self._metadata_url = metadata_url or embedded_url(PROJECT_ROOT / Warehouse().data_folder, self._database())
         self._components = components
         self._processes: list[Process] = []
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="airflow")
@@ -108,7 +110,7 @@ class Airflow:
         self.wait_until_ready()
         with self._client() as client:
             run_id = self._trigger(client, hour)
-            self._place.say(f"Airflow runs the hour {hour:%Y-%m-%d %H:%M} UTC")
+            self._place.say(f"Airflow {self.version} runs the hour {hour:%Y-%m-%d %H:%M} UTC")
             state = self._follow(client, run_id)
         if state != "success":
             raise StreamwardenError(f"the hourly run ended as {state}: {self.url}/dags/hourly/runs/{run_id}")
@@ -155,7 +157,7 @@ class Airflow:
     def environment(self) -> dict[str, str]:
         """Environment variables of the processes and tasks, including secrets."""
         return {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{self._bin}:{os.environ['PATH']}",
             **_settings(self.folder, self.port),
             **self._secrets,
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": self._metadata("psycopg2"),
@@ -165,7 +167,7 @@ class Airflow:
 
     def _start(self) -> None:
         environment = self.environment()
-        _call([_program("streamwarden"), "migrate"], environment)
+        _call([str(Path(sys.executable).with_name("streamwarden")), "migrate"], environment)
         self._migrate_metadata(environment)
         first, *rest = self._components
         self._launch(first, environment)
@@ -175,7 +177,7 @@ class Airflow:
             self._launch(component, environment)
 
     def _launch(self, component: str, environment: Mapping[str, str]) -> None:
-        command = [_program("airflow"), component, *_OPTIONS.get(component, [])]
+        command = [str(self._bin / "airflow"), component, *_OPTIONS.get(component, [])]
         self._processes.append(Process(f"airflow-{component}", command, self.folder, environment).start())
 
     def _end_leftovers(self) -> None:
@@ -189,12 +191,17 @@ class Airflow:
 
     def _migrate_metadata(self, environment: Mapping[str, str]) -> None:
         """Migrates Airflow's metadata; takes nine seconds, so only for a new database or another version."""
-        stamp, version = self.folder / "metadata-version", importlib.metadata.version("apache-airflow")
+        stamp = self.folder / "metadata-version"
         with engine(self._metadata_url).connect() as connection:
             is_there = connection.execute(sa.text("select to_regclass('public.alembic_version')")).scalar()
-        if not is_there or not stamp.exists() or stamp.read_text() != version:
-            _call([_program("airflow"), "db", "migrate"], environment)
-            stamp.write_text(version)
+        if not is_there or not stamp.exists() or stamp.read_text() != self.version:
+            _call([str(self._bin / "airflow"), "db", "migrate"], environment)
+            stamp.write_text(self.version)
+
+    def _database(self) -> str:
+        """Name of the metadata database: one for each version, because Airflow cannot read that of a newer one."""
+        own = _version(Path(sys.prefix) / "bin")
+        return AIRFLOW_DATABASE if self.version == own else f"{AIRFLOW_DATABASE}_{self.version}"
 
     def _metadata(self, driver: str) -> str:
         return self._metadata_url.replace("postgresql://", f"postgresql+{driver}://", 1)
@@ -328,8 +335,13 @@ def _write_private(file: Path, content: Mapping[str, str]) -> None:
     file.write_text(json.dumps(content))
 
 
-def _program(name: str) -> str:
-    return str(Path(sys.executable).with_name(name))
+def _version(folder: Path) -> str:
+    """Version of the Airflow that is installed in the environment of the folder `bin`."""
+    command = [folder / "python", "-c", "import importlib.metadata as m; print(m.version('apache-airflow'))"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        raise StreamwardenError(f"{VENV_VARIABLE}: {folder.parent} has no Airflow") from None
 
 
 def _call(command: list[str], environment: Mapping[str, str]) -> None:

@@ -11,6 +11,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
+try:
+    from airflow.sdk import CronDataIntervalTimetable as CronDataIntervalTimetable
+except ImportError:  # Airflow 3.1
+    from airflow.timetables.interval import CronDataIntervalTimetable as CronDataIntervalTimetable
+
 from streamwarden.base.catalog import APPS, TOGETHER
 from streamwarden.base.config import load_config
 from streamwarden.base.hours import HOUR, last_full_hour, parse_hour

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -22,6 +23,22 @@ from streamwarden.detectors import load_detectors
 
 DAGS = PROJECT_ROOT / "dags"
 HEAVY = {"pyspark", "boto3", "botocore", "confluent_kafka", "pandas", "numpy", "altair", "pyarrow", "aiokafka"}
+
+# Names of Airflow 3.1, and of the versions of its providers at that time: newer names need a fallback.
+AIRFLOW_3_1 = {
+    "airflow.api_fastapi.app": {"get_auth_manager"},
+    "airflow.api_fastapi.auth.managers.models.base_user": {"BaseUser"},
+    "airflow.api_fastapi.auth.managers.models.resource_details": {"AccessView"},
+    "airflow.api_fastapi.core_api.security": {"GetUserDep", "requires_access_dag", "requires_access_view"},
+    "airflow.configuration": {"conf"},
+    "airflow.plugins_manager": {"AirflowPlugin"},
+    "airflow.providers.apache.spark.operators.spark_submit": {"SparkSubmitOperator"},
+    "airflow.providers.common.compat.sdk": {"AirflowFailException", "AirflowSkipException"},
+    "airflow.providers.smtp.hooks.smtp": {"SmtpHook"},
+    "airflow.providers.standard.triggers.temporal": {"DateTimeTrigger"},
+    "airflow.sdk": {"DAG", "BaseOperator", "Connection", "Param", "TaskGroup", "task"},
+    "airflow.timetables.interval": {"CronDataIntervalTimetable"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +65,16 @@ def test_there_are_the_dags_that_the_design_names(dags: dict[str, Any]) -> None:
     reports = {"daily_report", "weekly_report", "monthly_report"}
     assert set(dags) == {"hourly", "housekeeping", "monthly_prices", *reports}
     assert {dag_id: Path(dag.fileloc).stem for dag_id, dag in dags.items()} == {dag_id: dag_id for dag_id in dags}
+
+
+def test_every_import_exists_in_airflow_3_1_or_has_a_fallback() -> None:
+    with_fallback = {("airflow.sdk", "CronDataIntervalTimetable")}
+    imported = set()
+    for file in (*DAGS.glob("*.py"), *(PROJECT_ROOT / "plugins").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("airflow"):
+                imported |= {(node.module, name.name) for name in node.names}
+    assert imported - with_fallback == {(module, name) for module, names in AIRFLOW_3_1.items() for name in names}
 
 
 def test_every_dag_is_documented_and_has_no_catchup(dags: dict[str, Any]) -> None:
