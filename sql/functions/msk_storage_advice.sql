@@ -31,7 +31,7 @@ create or replace function metrics.msk_storage_advice(
       case
         when k.most_mib_s is not null and (by_throughput or k.provisioned_mib_s is not null)
           then least(
-            floor(k.most_mib_s), greatest(250, ceil(step_ratio * coalesce(m.baseline_bytes_per_second, 0) / 1048576))
+            floor(k.most_mib_s), greatest(250, ceil(step_ratio * m.baseline_bytes_per_second / 1048576))
           )
       end as mib_s
   ) as throughput

@@ -37,8 +37,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
       array(
         select a.endpoint
         from metrics.jvm_app_hourly as a
-        left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
-        where a.hour = of_hour and s.endpoint is null
+        where a.hour = of_hour and (a.cluster, a.endpoint) not in (select s.cluster, s.endpoint from settled as s)
       )
     )
   ),

@@ -70,7 +70,7 @@ language sql stable rows 10000 set enable_nestloop = off set enable_mergejoin = 
     select distinct cluster, p.group_id, topic, a.partitions, a.is_low
     from metrics.consumer_partition_hourly as p
     inner join aged as a using (cluster, topic)
-    where p.hour = as_of and a.partitions >= least_partitions
+    where p.hour = as_of
   ),
 
   -- Co-partitioned topics may shrink together; one that is busy or unknown keeps the others as they are.

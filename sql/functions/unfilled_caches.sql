@@ -1,7 +1,7 @@
 -- Part of the block caches and write buffers that the stores of a process cannot fill. A cache holds blocks of the stores'
 -- files: no more than there are now and will be in ahead_days at the growth of the last data_days. Write buffers hold at most
--- twice their observed maximum between two flushes of that time, plus what is written until then. Unknown, and so without a
--- row, where growth is known for less than paced_days. Tasks move between processes, so both are per task (mean of the
+-- twice their observed maximum between two flushes of that time, plus what is written until then. They count as filled where
+-- growth is known for less than paced_days (null for a shared cache). Tasks move between processes, so both are per task (mean of the
 -- application).
 create or replace function metrics.unfilled_caches(
   of_hour timestamptz, data_days double precision, paced_days double precision, ahead_days double precision,
@@ -74,7 +74,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     case
       when not coalesce(a.rocksdb_shared_cache, false)
         then sum(greatest(h.cache_bytes - h.data_bytes, 0))
-          + coalesce(sum(greatest(h.expected_bytes - h.cache_bytes - h.buffered_bytes, 0)), 0)
+          + sum(greatest(h.expected_bytes - h.cache_bytes - h.buffered_bytes, 0))
       -- Write buffers that are charged to the shared cache (expected_bytes is 0) fill it without any data.
       when min(h.expected_bytes) > 0 and count(h.data_bytes) = count(*)
         then greatest(a.rocksdb_shared_bytes - sum(h.data_bytes), 0)

@@ -208,6 +208,21 @@ CALLS: list[Any] = [
          (timedelta(hours=2), pytest.approx(2250))],
         id="page cache: hour by hour over all brokers, with the memory of the last hour",
     ),
+    pytest.param(
+        {"metrics.broker_hourly": [BROKER | {"bytes_in_per_second": 1}],
+         "inventory.instance_hourly": [INSTANCE | {"memory_bytes": 2 * 3600}],
+         "metrics.topic_hourly": [TOPIC | {"bytes_in": 100}],
+         "metrics.consumer_group_hourly": [
+            {"cluster": cluster, "group_id": group, "hour": HOUR - timedelta(hours=n), "lag_seconds_max": lag,
+             "status": status}
+            for cluster, group, n, lag, status in (
+                ("c", "lags", 0, 3601, "ok"), ("c", "lags", 1, 3600, "ok"), ("c", "lags", 23, 9999, "ok"),
+                ("c", "lags", 24, 9999, "ok"), ("c", "lags", -1, 9999, "ok"), ("c", "rewinds", 2, 0, "rewind"),
+                ("d", "lags", 0, 9999, "ok"))]},
+        "select :hour - hour, group_id, page_cache_seconds from cold_hours(:hour, 1, 0.5) order by 1",
+        [(timedelta(0), "lags", 3600), (timedelta(hours=2), "rewinds", 3600), (timedelta(hours=23), "lags", 3600)],
+        id="hours of the day in which a group lags more than the page cache holds, or rewinds",
+    ),
     pytest.param(SENT, "select group_id, fresh_bytes, cold_bytes, accounted_bytes, is_cold"
                  " from group_reads('c', :hour, 1, 3600)",
                  [("g", 1000.0, 0.0, 1000.0, False)], id="new records are read from the page cache"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -115,12 +116,32 @@ def test_what_a_failure_of_another_host_adds(
     module_warehouse: sa.Engine, hosts: dict[str, float | None], partitions: int, expected: tuple[Any, ...]
 ) -> None:
     topic = {"cluster": "c", "topic": "orders-s-changelog", "partitions": partitions}
-    found = rows_for(
-        module_warehouse, _stores(hosts) | {"inventory.topic_hourly": [topic]},
-        "select * from public.host_failover(:hour, 'h1', cast(:applications as jsonb))",
-        applications='[{"cluster": "c", "application_id": "orders"}]',
+    earlier, elsewhere = {"hour": HOUR - timedelta(hours=1)}, {"cluster": "d"}
+    given = _stores(hosts) | {"inventory.topic_hourly": [topic, topic | earlier, topic | elsewhere]}
+    processes, stores = given["metrics.jvm_app_hourly"], given["metrics.state_store_memory_hourly"]
+    processes += [row | elsewhere for row in processes] + [
+        {"cluster": "c", "app": "bills", "endpoint": f"http://{host}:2/", "application_id": "bills"} for host in hosts
+    ]
+    stores += [row | other for row in stores for other in (earlier, elsewhere, {"app": "bills"})]
+    assert _failover(module_warehouse, given, ["c"]) == [expected]
+
+
+def test_processes_of_another_cluster_take_over_nothing(module_warehouse: sa.Engine) -> None:
+    given = _stores({"h1": 100, "h2": 300})
+    for table, rows in _stores({"h1": 20, "h3": 500, "h4": 60}).items():
+        given[table] += [row | {"cluster": "d"} for row in rows]
+    topics = [{"cluster": cluster, "topic": "orders-s-changelog", "partitions": 6} for cluster in ("c", "d")]
+    assert _failover(module_warehouse, given | {"inventory.topic_hourly": topics}, ["c", "d"]) == [(30, "h2", 300)]
+
+
+def _failover(
+    module_warehouse: sa.Engine, given: dict[str, list[dict[str, Any]]], clusters: list[str]
+) -> list[tuple[Any, ...]]:
+    applications = [{"cluster": cluster, "application_id": "orders"} for cluster in clusters]
+    return rows_for(
+        module_warehouse, given, "select * from public.host_failover(:hour, 'h1', cast(:applications as jsonb))",
+        applications=json.dumps(applications),
     )  # fmt: skip
-    assert found == [expected]
 
 
 def test_stores_that_have_grown_on_a_host(module_warehouse: sa.Engine) -> None:

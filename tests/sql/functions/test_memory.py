@@ -127,6 +127,7 @@ def test_a_process_may_grow_to_its_maximum_heap_plus_its_other_memory(
         (2, None, None, None, None, None),
         (0, 5, 7, 8, 0, 0),
         (None, 5, 7, 8, 7, 8),  # stores exist, but their number is unknown
+        (None, None, None, 8, None, 8),
         (None, None, None, None, 0, 0),
     ],
 )
