@@ -325,6 +325,8 @@ class State:
     """An hour of a course."""
 
     hurts: bool
+    is_throttled: bool
+    """Whether the volume is throttled for so long that it must fire."""
     is_well: bool
     has_data: bool
 
@@ -343,8 +345,9 @@ def _states(course: Course, disks: Disks, groups: lag.Fleet, number: int) -> lis
     for hour in range(HOURS):
         first = round((_moment(hour) + DAY - START) / MINUTE)
         minutes, late = int(held[first : first + 60].sum()), lag_seconds(led_by_slow, _moment(hour + 1))
-        hurts = minutes >= HURTS or late >= LATE_SECONDS
-        states.append(State(hurts, minutes == 0 and late < WELL_SECONDS, hour not in course.silent))
+        is_throttled = minutes >= HURTS
+        is_well = minutes == 0 and late < WELL_SECONDS
+        states.append(State(is_throttled or late >= LATE_SECONDS, is_throttled, is_well, hour not in course.silent))
     return states
 
 
@@ -360,7 +363,7 @@ def _score(
         return
     if len(issues) != 1:
         result.wrong.append(f"{len(issues)} issues: {course.name} ({course.kind})")
-    well_for = 0
+    well_for, is_root_due = 0, False
     for hour, (state, tickets) in enumerate(zip(states, seen, strict=True)):
         where = f"{course.name} ({course.kind}), hour {hour}"
         if hour in skipped or not state.has_data:
@@ -368,10 +371,11 @@ def _score(
             result.count("nothing changes without data", set(tickets) == before, f"{where}: {set(tickets) ^ before}")
             continue
         well_for = well_for + 1 if state.is_well else 0
+        is_root_due |= state.is_throttled  # a volume that does not fire yet is no cause
         if state.hurts:
             result.count("open while it hurts", bool(tickets), where)
         if well_for >= CLEAR_AFTER:
             result.count("resolved once it is well", not tickets, f"{where}: {', '.join(tickets)}")
         for ticket, (_, root) in tickets.items():
-            if ticket.startswith(lag.DETECTOR):
+            if ticket.startswith(lag.DETECTOR) and is_root_due:
                 result.count("root is the volume", root.startswith("volume:"), f"{where}: {root}")

@@ -179,8 +179,8 @@ def test_a_plateau_table_shows_only_what_differs_from_the_defaults() -> None:
 
 def test_a_course_counts_what_opens_and_closes_and_what_changes_without_data() -> None:
     course = courses.Course("clears", "c1", [(1.0, 2.0)], silent={3})
-    hurts, well = courses.State(True, False, True), courses.State(False, True, True)
-    silent = courses.State(True, False, False)
+    hurts, well = courses.State(True, True, False, True), courses.State(False, False, True, True)
+    silent, is_late = courses.State(True, True, False, False), courses.State(True, False, False, True)
     states = [well, hurts, hurts, silent, well, well, well, well]
     volume, group = "ebs_volume_starving volume:1/r/c1-v1", "consumer_group_lagging group:c1/checkout"
     root = "volume:1/r/c1-v1"
@@ -197,3 +197,9 @@ def test_a_course_counts_what_opens_and_closes_and_what_changes_without_data() -
     assert [line.split(":")[0] for line in late.wrong] == ["open while it hurts", *unheard, "resolved once it is well"]
     foreign = score([], [volume], [volume], [volume], [group], [], [], [], root="broker:c1/2")
     assert [line.split(":")[0] for line in foreign.wrong] == ["root is the volume"]
+    # The group is late before the volume was throttled for long enough to fire: it has no root yet.
+    states[0] = is_late
+    early = score([group], [group], [volume], [volume], [], [], [], [], root="group:c1/checkout")
+    assert [line for line in early.wrong if line.startswith("root")] == [
+        "root is the volume: c1 (clears), hour 1: group:c1/checkout"
+    ]
