@@ -14,7 +14,9 @@ from airflow.sdk import BaseOperator
 try:
     from airflow.sdk import CronDataIntervalTimetable as CronDataIntervalTimetable
 except ImportError:  # Airflow 3.1
-    from airflow.timetables.interval import CronDataIntervalTimetable as CronDataIntervalTimetable
+    from airflow.timetables.interval import (  # type: ignore[assignment]
+        CronDataIntervalTimetable as CronDataIntervalTimetable,
+    )
 
 from streamwarden.base.catalog import APPS, TOGETHER
 from streamwarden.base.config import load_config
