@@ -5,7 +5,7 @@ returns table (
   hour timestamptz, cluster text, group_id text, page_cache_seconds double precision
 ) language sql stable rows 100 set enable_nestloop = off as $$
   select hour, cluster, g.group_id, c.seconds
-  from public.page_cache(as_of - make_interval(days => days) + interval '1 hour', as_of, page_cache_share) as c
+  from public.page_cache(as_of - make_interval(days => days), as_of, page_cache_share) as c
   inner join metrics.consumer_group_hourly as g using (hour, cluster)
   where g.hour > as_of - make_interval(days => days) and g.hour <= as_of
   and (g.lag_seconds_max > c.seconds or g.status = 'rewind')

@@ -1,8 +1,8 @@
 -- Part of the block caches and write buffers that the stores of a process cannot fill. A cache holds blocks of the stores'
 -- files: no more than there are now and will be in ahead_days at the growth of the last data_days. Write buffers hold at most
 -- twice their observed maximum between two flushes of that time, plus what is written until then. They count as filled where
--- growth is known for less than paced_days (null for a shared cache). Tasks move between processes, so both are per task (mean of the
--- application).
+-- growth is known for less than paced_days (null for a shared cache). Tasks move between processes, so both are per task
+-- (mean of the application).
 create or replace function metrics.unfilled_caches(
   of_hour timestamptz, data_days double precision, paced_days double precision, ahead_days double precision,
   unpacked_ratio double precision,             -- size of blocks in the cache relative to their files

@@ -16,7 +16,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ MAX_UNDETECTED_RATIO = 0.05
 ALIKE = Path(__file__).with_name("equivalent_mutants.yaml")
 FUNCTION_TESTS = Path(__file__).with_name("functions")
 _FIXTURE = "module_warehouse"
+_TEMPLATE = "migrated_template"
+"""What _FIXTURE depends on: to migrate it would take seconds for each mutant."""
 _COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "=": "<>", "<>": "="}
 _SIGNS = {"+": "-", "-": "+"}
 _LOGIC = {"and": "or", "or": "and"}
@@ -236,19 +238,33 @@ class Score:
     seconds: float
 
 
-def score(warehouse: sa.Engine, detector: Detector, only: int | None = None, seed: int = 1) -> Score:
+def score(
+    warehouse: sa.Engine,
+    detector: Detector,
+    only: int | None = None,
+    seed: int = 1,
+    detected: Collection[Mutant] = frozenset(),
+) -> Score:
     """Runs a detector's cases against its mutants, or against `only` mutants drawn by `seed`.
+
+    Args:
+        detected: mutants of functions and views that another detector's cases detect; they are not tried again.
 
     Raises:
         StreamwardenError: a case fails without a mutant.
     """
-    started = time.monotonic()
     known = {(entry["line"], entry["change"]) for entry in yaml.safe_load(ALIKE.read_text()) or []}
     every = [mutant for source in sources_of(detector) for mutant in mutants(source)]
     alike = [mutant for mutant in every if (mutant.line, mutant.change) in known]
     alive = [mutant for mutant in every if mutant not in alike]
     if only is not None:
         alive = random.Random(seed).sample(alive, min(only, len(alive)))  # noqa: S311  # no secret
+    return _tried(warehouse, detector, [mutant for mutant in alive if mutant not in detected])
+
+
+def _tried(warehouse: sa.Engine, detector: Detector, alive: list[Mutant]) -> Score:
+    """Runs a detector's cases against these mutants."""
+    started = time.monotonic()
     tried, rejected = alive, set[Mutant]()
     for case in CASES_OF[detector.id]:
         if not alive:
@@ -305,17 +321,30 @@ def _create(connection: sa.Connection, text: str) -> None:
     psycopg.RawCursor(raw).execute(text.encode())
 
 
+def detected_by_callers(warehouse: sa.Engine, scores: Sequence[Score]) -> Iterator[Mutant]:
+    """The mutants of functions and views that detectors detect for which they were not drawn."""
+    remaining = called_by(scores)[1]
+    for one in scores:
+        if one.detector in DETECTORS:
+            calls = set(sources_of(DETECTORS[one.detector]))
+            new = [mutant for mutant in remaining if mutant.source in calls and mutant not in one.tried]
+            undetected = _tried(warehouse, DETECTORS[one.detector], new).undetected
+            detected = set(new) - set(undetected)
+            yield from detected
+            remaining = [mutant for mutant in remaining if mutant not in detected]
+
+
 class _Warehouse:
     """A pytest plugin that gives the tests this warehouse."""
 
     def __init__(self, warehouse: sa.Engine) -> None:
         self.warehouse = warehouse
 
-    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> sa.Engine | None:
-        if fixturedef.argname != _FIXTURE:
-            return None
-        fixturedef.cached_result = (self.warehouse, fixturedef.cache_key(request), None)
-        return self.warehouse
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> sa.Engine | str | None:
+        value = {_FIXTURE: self.warehouse, _TEMPLATE: "not needed"}.get(fixturedef.argname)
+        if value is not None:
+            fixturedef.cached_result = (value, fixturedef.cache_key(request), None)
+        return value
 
 
 def detected_by_tests(warehouse: sa.Engine, undetected: Sequence[Mutant]) -> Iterator[Mutant]:
@@ -412,6 +441,7 @@ def main() -> None:
     if unknown := set(wanted) - {*DETECTORS, cause_mutants.NAME}:
         sys.exit(f"ONLY={min(unknown)}: no such detector; there are: {', '.join(DETECTORS)}.")
     scores = []
+    detected = set[Mutant]()
     with a_database() as url:
         warehouse = engine(url)
         migrate_for_any_month(warehouse)
@@ -420,11 +450,15 @@ def main() -> None:
                 if id_ == cause_mutants.NAME:
                     scores.append(cause_mutants.score(warehouse, given.n, given.seed))
                 else:
-                    scores.append(score(warehouse, DETECTORS[id_], given.n, given.seed))
+                    scores.append(score(warehouse, DETECTORS[id_], given.n, given.seed, detected))
             except StreamwardenError as error:
                 sys.exit(str(error))
+            detected |= set(scores[-1].tried) - set(scores[-1].undetected)
             print(f"{id_}: {scores[-1].seconds:.0f} s", file=sys.stderr, flush=True)
-        detected = set(detected_by_tests(warehouse, called_by(scores)[1]))
+        if given.n is not None:
+            detected |= set(detected_by_callers(warehouse, scores))
+        remaining = [mutant for mutant in called_by(scores)[1] if mutant not in detected]
+        detected |= set(detected_by_tests(warehouse, remaining))
     for one in scores:
         one.undetected = [mutant for mutant in one.undetected if mutant not in detected]
     print(report(scores))

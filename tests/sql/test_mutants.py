@@ -47,6 +47,20 @@ def test_an_undetected_mutant_is_reported_with_its_location(
     assert f"{detector.file}:{line}:" in output and "> → >=" in output
 
 
+def test_a_mutant_of_a_function_is_tried_with_the_other_detectors_that_call_it(module_warehouse: sa.Engine) -> None:
+    caller = DETECTORS["changelog_abandoned"]
+    source = next(source for source in mutants.sources_of(caller) if source.name == "public.topic_sent")
+    changed = next(m for m in mutants.mutants(source) if m.change == "= → <>")
+    scores = [mutants.Score("topic_abandoned", [changed], 0, [changed], 0), mutants.Score(caller.id, [], 0, [], 0)]
+    assert list(mutants.detected_by_callers(module_warehouse, scores)) == [changed]
+
+
+def test_a_detected_mutant_is_not_tried_again(module_warehouse: sa.Engine) -> None:
+    detector = DETECTORS["changelog_abandoned"]
+    detected = {mutant for source in mutants.sources_of(detector) for mutant in mutants.mutants(source)}
+    assert mutants.score(module_warehouse, detector, 9, detected=detected).tried == []
+
+
 @pytest.mark.rare
 def test_tests_of_a_function_may_detect_what_no_case_does(module_warehouse: sa.Engine) -> None:
     sql = "public.page_cache"

@@ -190,6 +190,8 @@ CALLS: list[Any] = [
             ("a week and half a day", 2 * (7 * 24 + 12), 1, dict.fromkeys(range(200), 1), 3600 * (7 * 24 + 12)),
             ("bytes in before that week do not count", 2 * (7 * 24 + 12), 1,
              {n: 1 if n < 7 * 24 else 9 for n in range(200)}, 3600 * (7 * 24 + 12)),
+            ("half of the busy first hour of that week", 2 * (167 + 4.5), 1,
+             {n: 1 if n < 167 else 9 for n in range(168)}, 3600 * 167.5),
             ("no bytes in at all", 2, 0, {0: 0, 1: 0}, None),
             ("no memory, and no bytes in now", 0, 0, {0: 0, 1: 4}, 0),
         )
@@ -198,7 +200,8 @@ CALLS: list[Any] = [
         {"metrics.broker_hourly": [
             *(BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": come} for n, come in
               enumerate([1, 4, 2])),
-            *(BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": 6, "endpoint": "f"} for n in (1, 2)),
+            *(BROKER | {"hour": HOUR - timedelta(hours=n), "bytes_in_per_second": 6, "endpoint": "f",
+                        "active_controllers": 0} for n in (1, 2)),
             BROKER | {"endpoint": "controller", "active_controllers": 1, "partitions": None, "instance_id": None},
             BROKER | {"hour": HOUR + timedelta(hours=1), "bytes_in_per_second": 90}],
          "inventory.instance_hourly": [INSTANCE | {"memory_bytes": 2 * 3600 * 5}, INSTANCE | EARLIER],

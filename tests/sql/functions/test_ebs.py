@@ -213,7 +213,7 @@ class TestInstance:
             ({"10:45": 70, "10:50": 68, "10:55": 66}, 66, 2.75),
             # Data points older than 25 minutes, or not final yet, do not count.
             ({"10:34": 10, "10:45": 70, "10:50": 68, "10:55": 66, "11:00": 1}, 66, 2.75),
-            ({"10:35": 74, "10:40": 72, "10:45": 70}, 70, 70 / 24),
+            ({"10:35": 76, "10:40": 72, "10:45": 70}, 70, 70 / 36),
             ({"10:50": 68, "10:55": 66}, None, None),
             ({"10:45": 70, "10:50": None, "10:55": 66}, None, None),
             ({"10:45": 70, "10:50": 66, "10:55": 67}, None, None),
@@ -286,7 +286,8 @@ class TestInstance:
             put(connection, "inventory.volume_hourly", of | {"instance_id": "i-1"})
             demand = {"demand_iops_p95": 2500, "demand_bytes_per_second_p95": MIB}
             put(connection, "metrics.volume_hourly", of | demand)
-        put(connection, "inventory.volume_hourly", PLACE | {"volume_id": "vol-free", "instance_id": None})
+        put(connection, "inventory.volume_hourly", PLACE | {"volume_id": "vol-free", "instance_id": None},
+            VOLUME | {"account": "3", "instance_id": "i-1", "hour": HOUR - timedelta(hours=1)})  # fmt: skip
         found = {row["account"]: row for row in ask(connection, "metrics.instance_ebs(:hour, 2)")}
         assert len(found) == 2
         assert found["1"]["instance_wanted_iops"] == 5000
@@ -332,10 +333,11 @@ class TestInstance:
         put(connection, "inventory.volume_hourly", VOLUME | {"instance_id": "i-1"})
         low = {"demand_iops_p95": 700, "demand_bytes_per_second_p95": 5 * MIB, "minutes_at_instance_limit": 40}
         put(connection, "metrics.volume_hourly", VOLUME | low)
-        sample = INSTANCE | {"at": HOUR + timedelta(minutes=30), "period_seconds": 60}
-        put(connection, "metrics.instance_sample", sample | exceeded,
-            sample | {"at": HOUR - timedelta(minutes=1), "ebs_iops_exceeded": 1, "ebs_throughput_exceeded": 1},
-            sample | {"region": "s", "ebs_iops_exceeded": 1, "ebs_throughput_exceeded": 1})  # fmt: skip
+        sample = INSTANCE | {"at": HOUR, "period_seconds": 60}
+        others: tuple[Row, ...] = ({"at": HOUR - timedelta(minutes=1)}, {"at": HOUR + timedelta(hours=1)},
+                                   {"account": "2"}, {"region": "s"}, {"instance_id": "i-2"})  # fmt: skip
+        both = {"ebs_iops_exceeded": 1, "ebs_throughput_exceeded": 1}
+        put(connection, "metrics.instance_sample", sample | exceeded, *(sample | both | other for other in others))
         [found] = ask(connection, "metrics.instance_ebs(:hour, 2)")
         assert (found["instance_wanted_iops"], found["instance_wanted_bytes_per_second"]) == (iops, mib_s * MIB)
 

@@ -96,7 +96,7 @@ def _stores(hosts: dict[str, float | None], **columns: Any) -> dict[str, list[di
             common | {"endpoint": f"http://{host}:1/", "application_id": "orders"} for host in hosts
         ],
         "metrics.state_store_memory_hourly": [
-            common | {"endpoint": f"http://{host}:1/", "store": "s", "tasks": 2, "sst_bytes": size, **columns}
+            common | {"endpoint": f"http://{host}:1/", "store": "s", "tasks": 2, "sst_bytes": size} | columns
             for host, size in hosts.items()
         ],
     }
@@ -117,13 +117,22 @@ def test_what_a_failure_of_another_host_adds(
 ) -> None:
     topic = {"cluster": "c", "topic": "orders-s-changelog", "partitions": partitions}
     earlier, elsewhere = {"hour": HOUR - timedelta(hours=1)}, {"cluster": "d"}
-    given = _stores(hosts) | {"inventory.topic_hourly": [topic, topic | earlier, topic | elsewhere]}
+    others = [earlier, elsewhere | {"partitions": 99}, {"topic": "bills-s-changelog"}, {"topic": "orders"}]
+    given = _stores(hosts) | {"inventory.topic_hourly": [topic, *(topic | other for other in others)]}
     processes, stores = given["metrics.jvm_app_hourly"], given["metrics.state_store_memory_hourly"]
     processes += [row | elsewhere for row in processes] + [
         {"cluster": "c", "app": "bills", "endpoint": f"http://{host}:2/", "application_id": "bills"} for host in hosts
     ]
-    stores += [row | other for row in stores for other in (earlier, elsewhere, {"app": "bills"})]
+    stores += [
+        row | {"sst_bytes": 7} | other
+        for row in stores
+        for other in (earlier, elsewhere, {"app": "bills"}, {"app": "bills", "endpoint": f"{row['endpoint'][:-2]}2/"})
+    ]
     assert _failover(module_warehouse, given, ["c"]) == [expected]
+
+
+def test_the_mean_of_a_single_task_is_its_size(module_warehouse: sa.Engine) -> None:
+    assert _failover(module_warehouse, _stores({"h1": 100}, tasks=1), ["c"]) == [(100, None, None)]
 
 
 def test_processes_of_another_cluster_take_over_nothing(module_warehouse: sa.Engine) -> None:

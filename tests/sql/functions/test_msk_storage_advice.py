@@ -26,12 +26,16 @@ def _advice(
 ) -> list[tuple[Any, ...]]:
     """The advice for one broker, next to volumes of another account, region, hour, and name."""
     places: list[dict[str, Any]] = [{}, {"account": "2"}, {"region": "s"}, {"volume_id": "w"}]
-    earlier = {"hour": HOUR - timedelta(hours=1)}
+    others = [*places[1:], {"hour": HOUR - timedelta(hours=1)}]
+    busier = {"demand_iops_p99": 7, "baseline_bytes_per_second": 300 * MIB}
     given = {
         "inventory.msk_cluster_hourly": [CLUSTER | cluster | {"cluster": f"c{n}"} for n in range(len(places))],
         "inventory.msk_broker_hourly": [BROKER | place | {"cluster": f"c{n}"} for n, place in enumerate(places)],
-        "inventory.volume_hourly": [VOLUME | {"size_gib": size_gib} | place for place in [*places, earlier]],
-        "metrics.volume_hourly": [VOLUME | measured | place for place in [*places, earlier]],
+        "inventory.volume_hourly": [
+            VOLUME | {"size_gib": size_gib},
+            *(VOLUME | {"size_gib": 5} | other for other in others),
+        ],
+        "metrics.volume_hourly": [VOLUME | measured, *(VOLUME | busier | other for other in others)],
     }
     return rows_for(warehouse, given, ADVICE, by_throughput=by_throughput)
 
@@ -61,6 +65,7 @@ def test_the_size_whose_baseline_sustains_the_demand(
     ("by_throughput", "broker_size", "provisioned", "limit_mib_s", "advised"),
     [
         (True, "kafka.m7g.4xlarge", None, 200, 400),
+        (True, "kafka.m7g.4xlarge", None, 200 + 1 / MIB, 401),
         (True, "kafka.m7g.4xlarge", None, 100, 250),  # the least
         (True, "kafka.m7g.4xlarge", None, None, 250),
         (True, "kafka.m7g.2xlarge", None, 200, 312),  # the most

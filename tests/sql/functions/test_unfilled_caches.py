@@ -46,9 +46,13 @@ def _grown(hourly: float, **more: Any) -> dict[str, Any]:
         ([STORE | {"over": {"hours": 24}}], 0),  # growth is known for less than a day
         ([STORE | {"over": {"hours": 48, "until": -168}}, STORE], 0),  # older than data_days
         ([STORE | DAYS | {"sst_bytes": None}], 0),
+        ([STORE | DAYS | {"tasks": 1}], 1000 + 3560),
+        # Hours in which a process of the application did not report do not count.
+        ([STORE | {"over": {"hours": 18, "until": -12}}, STORE, STORE | {"endpoint": "f", "sst_bytes": None}], 0),
     ],
     ids=["steady", "grows", "shrinks", "outgrows the cache", "no write buffers", "write buffers not reported",
-         "highest write buffers", "a day", "less than a day", "older", "size not reported"],
+         "highest write buffers", "a day", "less than a day", "older", "size not reported", "one task",
+         "another process did not report"],
 )  # fmt: skip
 def test_what_the_data_and_its_growth_leave_unfilled(
     module_warehouse: sa.Engine, stores: list[dict[str, Any]], unfilled: float
@@ -60,7 +64,7 @@ def test_what_the_data_and_its_growth_leave_unfilled(
     ("stores", "unfilled"),
     [
         ([STORE | DAYS], 7000),
-        ([STORE | DAYS, STORE | DAYS | {"store": "t"}], 5000),
+        ([STORE | DAYS, STORE | DAYS | {"store": "t", "expected_bytes": 1}], 5000),
         ([STORE | DAYS, STORE | DAYS | {"store": "t", "sst_bytes": 9000}], 0),
         ([STORE | DAYS, STORE | {"store": "t"}], None),
         ([STORE | DAYS, STORE | DAYS | {"store": "t", "expected_bytes": 0}], None),
@@ -72,6 +76,11 @@ def test_a_shared_cache_is_filled_by_all_stores(
 ) -> None:
     process = PROCESS | {"rocksdb_shared_cache": True, "rocksdb_shared_bytes": 9000}
     assert _unfilled(module_warehouse, stores, [process]) == [("c", "e", unfilled)]
+
+
+def test_a_cache_that_is_not_known_to_be_shared_is_the_stores_own(module_warehouse: sa.Engine) -> None:
+    process = PROCESS | {"rocksdb_shared_cache": None}
+    assert _unfilled(module_warehouse, [STORE | DAYS], [process]) == [("c", "e", 4560)]
 
 
 def test_growth_is_the_mean_of_an_applications_tasks(module_warehouse: sa.Engine) -> None:
