@@ -323,10 +323,12 @@ def _is_of_volume(fault: Fault) -> bool:
 
 
 def _is_held_by_instance(fleet: Fleet, verdict: Verdict) -> bool:
-    """Whether its instance's limit was reached for half of the hour."""
-    over = _hurt(fleet, fleet.world.volumes[verdict.resource_name]).instance_over
+    """Whether its instance's limit was reached in half of the hour's throttled minutes."""
+    hurt = _hurt(fleet, fleet.world.volumes[verdict.resource_name])
     first = int((verdict.hour - START) / MINUTE)
-    return int(over[first : first + 60].sum()) >= 30
+    held = hurt.held[first : first + 60]
+    over = int((held & hurt.instance_over[first : first + 60]).sum())
+    return over > 0 and over >= held.sum() / 2
 
 
 def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:
