@@ -191,6 +191,11 @@ def cases(fleet: Fleet) -> list[Case]:
     for resource_name, hours in wanted.items():
         for each in fleet.world.volumes[resource_name].attachments:
             together.setdefault(str(each.instance_id), set()).update(hours)
+    for volume in fleet.world.volumes.values():
+        for each in volume.attachments:
+            # Short throttling that continues that of the hour before is known by that hour.
+            hours = together[str(each.instance_id)]
+            hours |= {hour - HOUR for hour in hours if fleet.truth.is_underway(volume.volume_id, hour)}
     return [
         Case(volume.volume_id, hour)
         for volume in fleet.world.volumes.values()
