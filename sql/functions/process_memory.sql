@@ -7,7 +7,7 @@ create or replace function metrics.process_memory(
 ) returns table (
   cluster text, endpoint text,
   host text,                                   -- its instance, otherwise the host of its endpoint
-  off_heap_bytes double precision,             -- RocksDB: as measured once it is settled; otherwise as configured, limited by the data that can fill the caches, or as measured if that is more
+  off_heap_bytes double precision,             -- RocksDB: as measured once it is settled; otherwise as configured, limited by the data that can fill the caches, with index blocks, or as measured if that is more
   is_settled boolean,                          -- whether it has measured_days of data and no longer grows
   unreported_stores double precision,          -- store instances that JMX does not expose; null: number unknown
   taken_bytes double precision,                -- maximum heap, other memory, reported RocksDB memory; null: maximum heap unknown
@@ -40,6 +40,14 @@ language sql stable rows 1000 set enable_nestloop = off as $$
         where a.hour = of_hour and (a.cluster, a.endpoint) not in (select s.cluster, s.endpoint from settled as s)
       )
     )
+  ),
+
+  -- Index and filter blocks are outside of the block cache, unless cache_index_and_filter_blocks puts them there.
+  index_blocks as (
+    select cluster, endpoint, sum(table_readers_bytes) as bytes
+    from metrics.state_store_memory_hourly
+    where hour = of_hour
+    group by cluster, endpoint
   ),
 
   -- If JMX does not expose the stores of an application, its changelogs give their number.
@@ -106,6 +114,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     left join metrics.host_memory(of_hour) as m using (instance_id)
     left join settled as s on a.cluster = s.cluster and a.endpoint = s.endpoint
     left join unfilled as c on a.cluster = c.cluster and a.endpoint = c.endpoint
+    left join index_blocks as i on a.cluster = i.cluster and a.endpoint = i.endpoint
     left join unseen as u on a.cluster = u.cluster and a.application_id = u.application_id
     -- The number of stores may be unknown; their memory shows that there are some.
     cross join lateral (
@@ -122,8 +131,9 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     ) as measured
     cross join lateral (
       select
-        a.rocksdb_expected_bytes - coalesce(c.unfilled_bytes, 0) as bytes,
-        greatest(a.rocksdb_expected_max_bytes, a.rocksdb_expected_bytes) - coalesce(c.unfilled_bytes, 0) as most_bytes
+        a.rocksdb_expected_bytes - coalesce(c.unfilled_bytes, 0) + coalesce(i.bytes, 0) as bytes,
+        greatest(a.rocksdb_expected_max_bytes, a.rocksdb_expected_bytes) - coalesce(c.unfilled_bytes, 0)
+        + coalesce(i.bytes, 0) as most_bytes
     ) as configured
     cross join lateral (
       select

@@ -109,6 +109,13 @@ class Truth:
     decoys: dict[str, str] = field(default_factory=dict)
     """Decoy by resource."""
 
+    def is_underway(self, resource_name: str, hour: datetime) -> bool:
+        """Whether a fault of the resource has hurt since before the hour, and does so in it."""
+        return any(
+            fault.resource_name == resource_name and (fault.hurts_from or fault.begins) < hour <= fault.ends
+            for fault in self.faults
+        )
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -12,8 +12,9 @@ from streamwarden.base.hours import HOUR
 
 from tests.simulator import brokers, consumers, lag, schemas, volume_sources, volumes, workloads
 from tests.simulator.clusters import NOW
-from tests.simulator.scenario import EVALUATED, SMALL, START, Case
+from tests.simulator.scenario import EVALUATED, SMALL, START, Case, Verdict
 from tests.simulator.volume_kinds import DECOYS, FAULTS, OTHER_REGION, REGION, Fleet
+from tests.simulator.volumes import FIRST
 from tests.simulator.workloads import process_lifetimes as lives
 
 
@@ -158,6 +159,27 @@ def test_advice_is_checked_against_the_demand_and_not_the_throttled_load() -> No
     assert "carries it in" in str(advice(volume.limits.base_iops * 1.05))
     assert advice(volume.limits.base_iops * 3) is None
     assert volumes._wrong_advice(fleet, fault, dict.fromkeys(volumes.ADVISED)) == "no volume is advised"
+
+
+def test_a_volume_is_held_by_its_instance_in_most_of_its_throttled_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = volumes.build(SMALL)
+    name, hour = next(iter(fleet.world.volumes)), START + HOUR
+
+    def is_held(held: int, over: int) -> bool:
+        minutes = np.arange(120)
+        hurt = volumes._Hurt(*((minutes >= 60) & (minutes < 60 + n) for n in (held, 0, over, 0)))
+        monkeypatch.setattr(volumes, "_hurt", lambda *_: hurt)
+        return volumes._is_held_by_instance(fleet, Verdict(name, hour, "firing", ""))
+
+    assert is_held(60, 30) and not is_held(60, 29) and not is_held(0, 0)
+    assert is_held(16, 16), "it ends within the hour"
+
+
+def test_no_hour_within_a_volume_fault_is_evaluated_alone() -> None:
+    fleet = volumes.build(SMALL)
+    chosen = set(volumes.cases(fleet))
+    within = [case for case in chosen if case.hour > FIRST and fleet.truth.is_underway(case.resource_name, case.hour)]
+    assert within and not [c for c in within if not {replace(c, hour=c.hour + n * HOUR) for n in (-1, 1)} & chosen]
 
 
 def test_clusters_come_out_the_same_from_the_same_seed_with_every_fault_and_decoy() -> None:

@@ -23,7 +23,6 @@ from tests.simulator.volume_kinds import ACCOUNT, MINUTE, REGION, Fleet, attachm
 
 LATE_BALANCE = 5
 """Delay of BurstBalance relative to the other metrics, in minutes."""
-LOW_PERCENT, WAITING = 40.0, 4
 
 
 class Points:
@@ -87,15 +86,17 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
     instances = spark.createDataFrame([_instance_row(fleet, host) for host in hosts], Ec2Instances({}).schema())
     hour, day = Points(), Points()
     for case in chosen:
-        _add_volume(fleet.world, case, hour, day)
+        _add_volume(fleet.world, case, hour)
     for host in hosts:
         _add_instance(fleet.world, host, hour)
     metrics = hour.frame(spark, folder / "hour.parquet")
-    look_back = day.frame(spark, folder / "day.parquet") if day.columns else metrics.limit(0)
     ec2 = app.volumes_of(volumes, end).withColumns(until)
     of_hour = app.samples(metrics, "volume_id", [metric.column for metric in app.VOLUME_METRICS]).cache()
-    wanted = app.throttled_volumes(ec2, of_hour).select("account", "region", f.col("volume_id").alias("resource_id"))
-    look_back = look_back.join(wanted, ["account", "region", "resource_id"], "left_semi")
+    throttled = {row.volume_id for row in app.throttled_volumes(ec2, of_hour).select("volume_id").collect()}
+    for case in chosen:
+        if case.name in throttled:
+            _add_last_day(fleet.world, case, day)
+    look_back = day.frame(spark, folder / "day.parquet") if day.columns else metrics.limit(0)
     of_instance = [*(metric.column for metric in app.INSTANCE_METRICS), *app.AGENT_METRICS.values()]
     return {
         "instances": app.instances_of(instances, end).withColumns(until),
@@ -189,23 +190,16 @@ def _read(world: World, namespace: str, name: str, resource_name: str, start: da
     return np.full(minutes, np.nan) if found is None else np.asarray(found[1], dtype=float)
 
 
-def _add_volume(world: World, case: Case, hour: Points, day: Points) -> None:
+def _add_volume(world: World, case: Case, hour: Points) -> None:
     start = case.hour - app.OVERLAP
     minutes = int((HOUR + app.OVERLAP) / MINUTE)
-    metrics, volume = {}, world.volumes[case.resource_name]
+    volume = world.volumes[case.resource_name]
     for metric in app.VOLUME_METRICS:
         values = _read(world, "AWS/EBS", metric.name, case.resource_name, start, minutes)
         if metric.name == "BurstBalance":
             values = np.round(values) if _has_bucket(volume, case) else np.full(minutes, np.nan)
             values[-LATE_BALANCE:] = np.nan
-        metrics[metric.column] = values
         hour.add(case.name, metric.column, start + case.shift, 60, values, volume.region)
-    # Candidates for a read of the last day; the app selects among them.
-    checks = ("iops_exceeded", "throughput_exceeded", "stalled")
-    is_held = any(np.nanmax(metrics[name], initial=0) > 0 for name in checks)
-    is_low = np.nanmin(metrics["burst_balance_percent"], initial=100) <= LOW_PERCENT
-    if is_held or is_low or np.nanmax(metrics["queue_length"], initial=0) >= WAITING:
-        _add_last_day(world, case, day)
 
 
 def _has_bucket(volume: Volume, case: Case) -> bool:

@@ -191,6 +191,11 @@ def cases(fleet: Fleet) -> list[Case]:
     for resource_name, hours in wanted.items():
         for each in fleet.world.volumes[resource_name].attachments:
             together.setdefault(str(each.instance_id), set()).update(hours)
+    for volume in fleet.world.volumes.values():
+        for each in volume.attachments:
+            # Short throttling that continues that of the hour before is known by that hour.
+            hours = together[str(each.instance_id)]
+            hours |= {hour - HOUR for hour in hours if fleet.truth.is_underway(volume.volume_id, hour)}
     return [
         Case(volume.volume_id, hour)
         for volume in fleet.world.volumes.values()
@@ -323,10 +328,12 @@ def _is_of_volume(fault: Fault) -> bool:
 
 
 def _is_held_by_instance(fleet: Fleet, verdict: Verdict) -> bool:
-    """Whether its instance's limit was reached for half of the hour."""
-    over = _hurt(fleet, fleet.world.volumes[verdict.resource_name]).instance_over
+    """Whether its instance's limit was reached in half of the hour's throttled minutes."""
+    hurt = _hurt(fleet, fleet.world.volumes[verdict.resource_name])
     first = int((verdict.hour - START) / MINUTE)
-    return int(over[first : first + 60].sum()) >= 30
+    held = hurt.held[first : first + 60]
+    over = int((held & hurt.instance_over[first : first + 60]).sum())
+    return over > 0 and over >= held.sum() / 2
 
 
 def _wrong_advice(fleet: Fleet, fault: Fault, metrics: Mapping[str, Any]) -> str | None:

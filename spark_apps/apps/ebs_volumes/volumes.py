@@ -34,6 +34,8 @@ PAUSE = timedelta(minutes=10)
 NEAR_BASELINE, ABOVE_BASELINE = 0.97, 1.05
 """Factor of the baseline. A smaller load earns more credits than it uses, so it is not throttled. A larger one is not
 limited to the baseline yet: a BurstBalance of 1 % may still be 80,000 credits."""
+BALANCE_SECONDS = 300
+"""A BurstBalance is valid until the next one: on instances before Nitro it comes every five minutes."""
 BUSY_SECONDS, TELLING_OPS = 1.0, 60
 """Share of a minute: below it, idle time and latency show CloudWatch's rounding rather than the volume."""
 POINT = "struct<at: timestamp, period_seconds: int, spent: double, balance: double, is_throttled: boolean>"
@@ -81,7 +83,9 @@ def _loads(samples: DataFrame, volumes: DataFrame) -> DataFrame:
         }
     )
     iops, rate = f.col("ops_per_second"), f.col("bytes_per_second")
-    is_empty = f.coalesce(f.col("burst_balance_percent") <= EMPTY_PERCENT, f.lit(False))
+    recent = Window.partitionBy(*VOLUME).orderBy(f.unix_timestamp("at")).rangeBetween(1 - BALANCE_SECONDS, 0)
+    balance = f.last("burst_balance_percent", ignorenulls=True).over(recent)
+    is_empty = f.coalesce(balance <= EMPTY_PERCENT, f.lit(False))
     spent = ebs.spent_per_second()
     if "spent_by_balance" in samples.columns:  # storage of MSK whose operations are not exposed
         spent = f.coalesce(spent, "spent_by_balance")

@@ -238,10 +238,11 @@ verdicts:
     message: "Not evaluated: the memory of another JVM on the host of {{ name }} is unknown."
 description: |
   A process may grow to its maximum heap, its current metaspace, code, stacks, and direct buffers, and RocksDB: per store
-  its write buffers and block cache, a shared cache once, or the reported memory if that is more. After measured_days
-  without growth (still_ratio) and without fewer stores, the maximum of the reported memory counts instead. A cache holds
-  no more than the files of its stores, now and in ahead_days at the growth of the last data_days. Write buffers hold at
-  most twice their maximum of that time and what is written meanwhile; if that is unknown, all of their capacity counts.
+  its write buffers, block cache, and current index and filter blocks, a shared cache once, or the reported memory if that
+  is more. After measured_days without growth (still_ratio) and without fewer stores, the maximum of the reported memory
+  counts instead. A cache holds no more than the files of its stores, now and in ahead_days at the growth of the last
+  data_days. Write buffers hold at most twice their maximum of that time and what is written meanwhile; if that is
+  unknown, all of their capacity counts.
   All JVMs of a host are added up, containers up to their limits. The worst process represents its application.
 
   Critical: heap and RocksDB's current memory exceed heavy_percent of the memory of the container or host, or so much of

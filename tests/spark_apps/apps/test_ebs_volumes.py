@@ -249,13 +249,17 @@ def test_volume_and_instance_limits_are_distinguished(
     below = Surge(LAST_HOUR, THIS_HOUR, read_iops=140, write_iops=142)
     world.add_volume(*PLACE, "vol-0c6", "gp2", 100, None, None, "i-0c2",
                      load=LoadModel(1, 1, noise=0, surges=(emptied, below)))  # fmt: skip
+    # Before Nitro there is a BurstBalance every five minutes, and the bucket is empty in between.
+    empty = Surge(LAST_HOUR - 3 * HOUR, THIS_HOUR, read_iops=1500, write_iops=1500)
+    world.add_volume(*PLACE, "vol-0c7", "gp2", 100, None, None, "i-0c3", load=LoadModel(surges=(empty,)))
     run(spark, LAST_HOUR)
     by_id, said = volumes(warehouse, LAST_HOUR), verdicts(warehouse, LAST_HOUR)
     assert by_id["vol-0c6"]["burst_balance_last_percent"] <= 2 and by_id["vol-0c6"]["minutes_throttled"] == 0
-    binds = {v: said[v]["reason"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4")}
+    assert by_id["vol-0c7"]["minutes_balance"] == 12 and by_id["vol-0c7"]["minutes_throttled"] == 60
+    binds = {v: said[v]["reason"] for v in ("vol-0c1", "vol-0c2", "vol-0c3", "vol-0c4", "vol-0c7")}
     assert binds == {
         "vol-0c1": "instance_limit", "vol-0c2": "at_throughput_limit", "vol-0c3": "at_iops_limit",
-        "vol-0c4": "bucket_lasts",
+        "vol-0c4": "bucket_lasts", "vol-0c7": "bucket_empty",
     }  # fmt: skip
     assert by_id["vol-0c2"]["minutes_at_throughput_limit"] == 60 and by_id["vol-0c3"]["minutes_at_iops_limit"] == 60
     assert by_id["vol-0c1"]["minutes_at_instance_limit"] >= 25
