@@ -97,3 +97,19 @@ def test_clusters_applications_and_stores_are_kept_apart(module_warehouse: sa.En
     assert sorted(_unfilled(module_warehouse, stores, processes)) == [
         ("c", "e", 6542), ("c", "e", 2 * 4560), ("d", "e", 6542),
     ]  # fmt: skip
+
+
+def test_the_memory_of_a_process_does_not_include_what_its_stores_cannot_fill(module_warehouse: sa.Engine) -> None:
+    configured = {"store_instances": 6, "rocksdb_expected_bytes": 6600, "rocksdb_expected_max_bytes": 7000}
+    sizes = {("c", "e"): 1000, ("c", "f"): 2000, ("d", "e"): 3000}
+    places = {key: {"cluster": key[0], "endpoint": key[1]} for key in sizes}
+    given = {
+        "metrics.jvm_app_hourly": [PROCESS | configured | place for place in places.values()],
+        "metrics.state_store_memory_hourly": [
+            STORE | DAYS | {"sst_bytes": size} | places[key] for key, size in sizes.items()
+        ],
+    }
+    call = "metrics.process_memory(:hour, 2, 1.05, 7, 1, 14, 2)"
+    assert rows_for(module_warehouse, given, f"select cluster, endpoint, off_heap_bytes from {call} order by 1, 2") == [
+        ("c", "e", 6600 - 4000 - 560), ("c", "f", 6600 - 2000 - 560), ("d", "e", 6600 - 560),
+    ]  # fmt: skip
