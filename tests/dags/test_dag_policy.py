@@ -34,7 +34,12 @@ AIRFLOW_3_1 = {
     "airflow.configuration": {"conf"},
     "airflow.plugins_manager": {"AirflowPlugin"},
     "airflow.providers.apache.spark.operators.spark_submit": {"SparkSubmitOperator"},
-    "airflow.providers.common.compat.sdk": {"AirflowFailException", "AirflowSkipException"},
+    "airflow.providers.common.compat.sdk": {
+        "AirflowException",
+        "AirflowFailException",
+        "AirflowSkipException",
+        "DownstreamTasksSkipped",
+    },
     "airflow.providers.smtp.hooks.smtp": {"SmtpHook"},
     "airflow.providers.standard.triggers.temporal": {"DateTimeTrigger"},
     "airflow.sdk": {"DAG", "BaseOperator", "Connection", "Param", "TaskGroup", "task"},
