@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.similar import did_you_mean
 from streamwarden.cli import shared
 from streamwarden.cli.shared import JsonOption, out
 from streamwarden.rendering.readable import counted
@@ -33,13 +34,18 @@ def ask(
     if question_id is None:
         _list(as_json=as_json, as_csv=as_csv)
         return
-    from streamwarden.questions import load_questions, run_question
+    from streamwarden.questions import ParameterError, load_questions, run_question
 
     questions = load_questions()
     if question_id not in questions:
-        raise StreamwardenError(f"{question_id}: no such question; `streamwarden ask` lists all.")
+        way_out = did_you_mean(question_id, questions) or " `streamwarden ask` lists all."
+        raise StreamwardenError(f"{question_id}: no such question;{way_out}")
     question = questions[question_id]
-    answer = run_question(shared.warehouse(), question, _values(param or []), max_rows=limit, timeout_seconds=timeout)
+    values = _values(param or [])
+    try:
+        answer = run_question(shared.warehouse(), question, values, max_rows=limit, timeout_seconds=timeout)
+    except ParameterError as error:
+        raise StreamwardenError(f"--param {error}") from None
     _print(answer.columns, answer.rows, as_json=as_json, as_csv=as_csv, empty="No rows.")
     if answer.is_truncated:
         print(f"streamwarden: only the first {counted(limit, 'row')}; raise --limit.", file=sys.stderr)

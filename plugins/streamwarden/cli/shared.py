@@ -13,6 +13,7 @@ from rich.console import Console, ConsoleDimensions
 
 from streamwarden.base.config import Config, config_path, load_config
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.similar import did_you_mean
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -83,5 +84,6 @@ def detector(detector_id: str) -> Detector:
 
     detectors = load_detectors()
     if detector_id not in detectors:
-        raise StreamwardenError(f"{detector_id}: no such detector. Available: {', '.join(detectors)}.")
+        way_out = did_you_mean(detector_id, detectors) or " `streamwarden detectors list` lists all."
+        raise StreamwardenError(f"{detector_id}: no such detector;{way_out}")
     return detectors[detector_id]

@@ -18,10 +18,11 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from streamwarden.base.catalog import WRITERS_OF
-from streamwarden.base.config import Config
+from streamwarden.base.config import Config, config_path
 from streamwarden.base.config.sql_pattern import compiles_in_postgres
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.paths import SQL
+from streamwarden.base.similar import did_you_mean
 from streamwarden.detectors.resources import KINDS
 from streamwarden.rendering.readable import SEVERITIES, Severity
 from streamwarden.store.sql_header import read_header, shown
@@ -224,8 +225,8 @@ def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check
     if config is None:
         return detectors
     if unknown := set(config.detectors) - set(detectors):
-        known = ", ".join(sorted(detectors))
-        raise StreamwardenError(f"detectors.{min(unknown)}: no such detector; there are: {known}.")
+        way_out = did_you_mean(min(unknown), detectors) or " `streamwarden detectors list` lists all."
+        raise StreamwardenError(f"{config_path()}: detectors.{min(unknown)}: no such detector;{way_out}")
     for detector in detectors.values():
         _check_settings(detector, config)
     return {

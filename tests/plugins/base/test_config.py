@@ -63,27 +63,27 @@ def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("warehouse: {data_folder: true}", "warehouse.data_folder: Input is not a valid path"),
+        ("warehouse: {data_folder: true}", "warehouse.data_folder: is not a valid path"),
         ("detectors: {x: {except: [{where: {owner: true}, off: true, why: w}]}}", "write it in quotes (value: True)"),
-        ("detectors: {x: {enabled: offf}}", "detectors.x.enabled: Input should be a valid boolean"),
-        ("tikets: {}", "tikets: unknown key"),
-        ("gathering: {settle_minutes: soon}", "gathering.settle_minutes: Input should be a valid integer"),
+        ("detectors: {x: {enabled: offf}}", "detectors.x.enabled: must be a valid boolean"),
+        ("tikets: {}", "tikets: unknown key; did you mean 'tickets'?"),
+        ("gathering: {settle_minutes: soon}", "gathering.settle_minutes: must be a valid integer (value: 'soon')"),
         ("gathering: {settle_minutes: soon}", "(value: 'soon')"),
-        ("kafka: [{name: a, bootstrap_servers: b, clint: {}}]", "kafka.0.clint: unknown key"),
+        ("kafka: [{name: a, bootstrap_servers: b, clint: {}}]", "kafka.0.clint: unknown key; did you mean 'client'?"),
         ("aws: [{account: '12', regions: [x]}]", "aws.0.account:"),
         (
             "jmx: [{role: app, cluster: c, url: 'http://u:secret@h:1/x', app: a}]",
             "jmx endpoint app of c at http://h:1/x names a cluster that is not under `kafka`",
         ),
         ("tickets: {sink: roundup}", "tickets: `sink` and its address are now an entry under `trackers`"),
-        ("tickets: {trackers: {a: {kind: roundup, password: p}}}", "tickets.trackers.a.roundup.url: Field required"),
+        ("tickets: {trackers: {a: {kind: roundup, password: p}}}", "tickets.trackers.a.url: is required"),
         (
             "tickets: {trackers: {a: {kind: fax}}}",
-            "tickets.trackers.a: Input tag 'fax' found using 'kind' does not match",
+            "tickets.trackers.a.kind: 'fax' is none of ",
         ),
         (
             f"tickets: {{trackers: {{a: {{{ROUNDUP}}}}}}}",
-            "a.roundup: needs `user` and `password` (as ${NAME}), or `conn",
+            "trackers.a: needs `user` and `password` (as ${NAME}), or `conn",
         ),
         (f"tickets: {{trackers: {{a: {{{ROUNDUP}, password: p, connection: c}}}}}}", "and not both"),
         (
@@ -108,11 +108,11 @@ def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
         ),
         (
             "latency_targets: [{key_pattern: '^application:', seconds: 0}]",
-            "latency_targets.0.seconds: Input should be greater than 0 (value: 0)",
+            "latency_targets.0.seconds: must be greater than 0 (value: 0)",
         ),
         (
             "tickets: {trackers: {a: {kind: roundup, url: 'http://tracker.internal', password: p}}}",
-            "roundup.url: must begin with https://: credentials are sent there",
+            "trackers.a.url: must begin with https://: credentials are sent there",
         ),
         ("kafka: [{name: a, bootstrap_servers: x}, {name: a, bootstrap_servers: y}]", "duplicate kafka cluster: a"),
         *(
@@ -143,7 +143,7 @@ def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
         ("a: [", "at line 1, column 5"),
         (
             "aws: [{account: 111122223333, regions: [us-east-1]}]",
-            "aws.0.account: Input should be a valid string: write it",
+            "aws.0.account: must be a valid string: write it",
         ),
         ("- a", "must contain keys and values, not a list"),
         ("kafka: []\njmx: []\n'kafka': []", "line 3: duplicate key 'kafka', first on line 1."),
@@ -170,9 +170,18 @@ def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
         (f"gathering: {{jmx_samples: 0x{'f' * 9000}}}", "line 1: 0xffffffffffffffffff… is not a finite number"),
         ("gathering: {jmx_sample_seconds: .inf}", "line 1: .inf is not a finite number"),
         ("gathering: {jmx_sample_seconds: .nan}", "line 1: .nan is not a finite number"),
-        ("gathering: {jmx_sample_seconds: '1e999'}", "gathering.jmx_sample_seconds: Input should be a finite number"),
+        ("gathering: {jmx_sample_seconds: '1e999'}", "gathering.jmx_sample_seconds: must be a finite number"),
         ("reports: {mail_from: 2026-13-01}", "not YAML: a value does not match its type: month must be"),
         ("ui_url: ${NOT_SET_ANYWHERE}", "ui_url: environment variable NOT_SET_ANYWHERE is not set"),
+        (
+            "kafak: [{client: {sasl.password: '${NOT_SET_ANYWHERE}'}}]",
+            "kafak: unknown key; did you mean 'kafka'?; kafak.0.client.sasl.password: environment variable NOT_SET_ANY",
+        ),
+        ("gathering: {frobnicate: 1}", "gathering.frobnicate: unknown key; see docs/config.md"),
+        (
+            "tickets: {trackers: {a: {kind: roundup, passwrd: x}}}",
+            "tickets.trackers.a.passwrd: unknown key; did you mean 'password'?; tickets.trackers.a.url: is required",
+        ),
     ],
 )
 def test_an_error_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
@@ -261,9 +270,7 @@ def test_times_and_counts_have_a_maximum(tmp_path: Path, key: str, maximum: int)
     section, *rest = key.split(".")
     text = f"{section}: {{{': {'.join(rest)}: %s{'}' * len(rest)}"
     load_config(write(tmp_path, text % maximum))
-    with pytest.raises(
-        StreamwardenError, match=rf"{key}: Input should be less than or equal to {maximum} \(value: 99999"
-    ):
+    with pytest.raises(StreamwardenError, match=rf"{key}: must be less than or equal to {maximum} \(value: 99999"):
         load_config(write(tmp_path, text % 99999999999))
 
 
@@ -331,7 +338,7 @@ def test_an_invalid_secret_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_an_error_with_the_action(tmp_path: Path) -> None:
-    with pytest.raises(StreamwardenError, match=r"no such config file\. Copy streamwarden\.example\.yaml"):
+    with pytest.raises(StreamwardenError, match=r"no such config file\. Create it with `streamwarden init`"):
         load_config(tmp_path / "none.yaml")
 
 

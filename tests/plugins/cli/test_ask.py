@@ -71,14 +71,19 @@ def test_no_rows() -> None:
     ("arguments", "code", "expected"),
     [
         (["nothing"], 1, "nothing: no such question; `streamwarden ask` lists all."),
-        (["topic_readers"], 1, "topic: a value is required: Name of the topic. Example: topic=orders."),
+        (["topic_readrs"], 1, "topic_readrs: no such question; did you mean 'topic_readers'?"),
+        (["topic_readers"], 1, "--param topic: a value is required: Name of the topic. Example: topic=orders."),
         (["topic_readers", "--param", "orders"], 1, "--param orders: must be NAME=VALUE"),
         (["topic_readers", "--param", "topic=a", "--param", "topic=b"], 1, "--param topic=b: topic is given twice"),
-        (["topic_readers", "--param", "topik=a"], 1, "topik: topic_readers has no such parameter; parameters: topic"),
+        (
+            ["topic_readers", "--param", "topik=a"],
+            1,
+            "--param topik: topic_readers has no such parameter",
+        ),
         (
             ["topic_readers", "--param", "topic=a", "--param", "hours=soon"],
             1,
-            "hours='soon': must be a number",
+            "--param hours='soon': must be a number",
         ),
         (["topic_readers", "--json", "--csv"], 2, "give either --json or --csv"),
         (["topic_readers", "--limit", "0"], 2, "--limit"),

@@ -55,7 +55,8 @@ def test_every_command_has_help(command: list[str]) -> None:
     [
         (["--config", "/nope", "run"], "--config /nope: no such config file"),
         (["config", "check", "/nowhere.yaml"], "/nowhere.yaml: no such config file"),
-        (["detectors", "explain", "nothing"], "nothing: no such detector. Available: "),
+        (["detectors", "explain", "consumer_lagging"], "did you mean 'consumer_group_lagging'?"),
+        (["detectors", "explain", "nothing"], "nothing: no such detector; `streamwarden detectors list` lists all."),
         (["run", "--hour", "soon"], "hour 'soon': not a time; write it like 2026-11-21T05:00."),
         (["run", "--hour", "2026-11-21T05:30"], "must be the start of an hour, like 2026-11-21T05:00"),
         (["run", "--hour", "2099-01-01T00:00"], "--hour 2099-01-01T00:00: cannot run an hour that has not begun."),
@@ -175,7 +176,7 @@ BROKER = "role: broker, cluster: a"
         ("reports: {mail_to: ['a@bücher.example']}", "reports.mail_to.0: must be a mail address"),
         (
             "tickets: {trackers: {a: {kind: mail, host: h, mail_from: a@b.example, mail_to: ['ä@b.example']}}}",
-            "tickets.trackers.a.mail.mail_to.0: must be a mail address",
+            "tickets.trackers.a.mail_to.0: must be a mail address",
         ),
         (
             f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}, password: p}}}}}}",

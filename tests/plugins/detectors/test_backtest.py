@@ -246,7 +246,10 @@ def test_an_invalid_setting_is_an_error(laggy: Detector, setting: str, message: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nothing", "--from", "2026-01-05T10:00"], "nothing: no such detector. Available: "),
+        (
+            ["nothing", "--from", "2026-01-05T10:00"],
+            "nothing: no such detector; `streamwarden detectors list`",
+        ),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-05"], "must be before --to"),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06", "--set", "x=1"], "--set x: unknown"),
         (["consumer_group_lagging", "--from", "2026-01-05", "--to", "2026-01-06"], "the warehouse has none yet."),

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from streamwarden.base.addresses import masked
+from streamwarden.base.config import messages
+from streamwarden.base.config.messages import VARIABLE, describe
 from streamwarden.base.config.model import Config
 from streamwarden.base.config.strict_yaml import read_yaml
 from streamwarden.base.errors import StreamwardenError
@@ -24,6 +25,7 @@ from streamwarden.base.paths import PROJECT_ROOT
 
 CONFIG_ENV = "STREAMWARDEN_CONFIG"
 WAREHOUSE_ENV = "STREAMWARDEN_WAREHOUSE_URL"
+MOST_MISTAKES = 5
 SENT_CONFIG_ENV = "STREAMWARDEN_SENT_CONFIG"
 """Environment variable with the config as JSON, which a Spark driver sets for its executors."""
 
@@ -59,7 +61,8 @@ def _load(path: Path, _mtime_ns: int) -> Config:
         raw = read_yaml(path.read_text())
     except FileNotFoundError:
         raise StreamwardenError(
-            f"{path}: no such config file. Copy streamwarden.example.yaml there, or set {CONFIG_ENV}."
+            f"{path}: no such config file. Create it with `streamwarden init`, or name another by --config"
+            f" or {CONFIG_ENV}."
         ) from None
     except OSError as error:
         raise StreamwardenError(f"{path}: cannot be read: {error.strerror}.") from None
@@ -81,63 +84,43 @@ def validated(raw: dict[str, Any] | None, path: Path) -> Config:
     Raises:
         StreamwardenError: one line with key, value, and problem of the first mistakes.
     """
+    missing: dict[str, str] = {}
+    found: list[str] = []
+    filled = _fill_in(raw or {}, "", missing)
     try:
-        return Config.model_validate(_fill_in(raw or {}, path, ""))
+        config = Config.model_validate(filled)
     except ValidationError as error:
-        raise StreamwardenError(f"{path}: " + "; ".join(_describe(e, raw) for e in error.errors()[:5])) from None
+        # An unknown key first: it may be what another key is missing for.
+        errors = sorted(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        lines = (describe(one, raw, Config, missing) for one in errors)
+        found = [line for line in lines if line is not None]
+    found += [f"{key}: environment variable {name} is not set" for key, name in missing.items()]
+    if found:
+        raise StreamwardenError(f"{path}: {'; '.join(found[:MOST_MISTAKES])}")
+    return config
 
 
 def described(path: Path, where: Sequence[str | int], why: str) -> str:
     """The line about a mistake that was found after loading: key, problem, and value as written in the file."""
-    return _described(where, why, read_yaml(path.read_text()))
+    return messages.described(where, why, read_yaml(path.read_text()))
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
     return f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
 
 
-def _describe(error: Any, raw: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{key}: unknown key (see docs/config.md)"
-    value = error["input"]
-    # YAML reads an unquoted account id as a number, and an unquoted tag `true` as a Boolean.
-    is_unquoted = error["type"] == "string_type" and isinstance(value, int | float)
-    why = f"{error['msg'].removeprefix('Value error, ')}{': write it in quotes' if is_unquoted else ''}"
-    return _described(error["loc"], why, None if isinstance(value, dict | list | BaseModel) else raw)
-
-
-def _described(where: Sequence[str | int], why: str, raw: Any) -> str:
-    key = ".".join(map(str, where))
-    shown = "" if any(word in key for word in ("password", "client", "token", "secret")) else _as_written(raw, where)
-    return f"{key}: {why}{shown}".removeprefix(": ")
-
-
-def _as_written(value: Any, where: Sequence[str | int]) -> str:
-    """The value as written in the file: `${NAME}` is not replaced, because it may be a secret."""
-    try:
-        for part in where:
-            value = value[part]
-    except (LookupError, TypeError):
-        return ""
-    if value is None or isinstance(value, dict | list):
-        return ""
-    return f" (value: {(masked(value) if isinstance(value, str) else value)!r})"
-
-
-def _fill_in(value: Any, path: Path, key: str) -> Any:
-    """Replaces each `${NAME}` by the value of the environment variable."""
+def _fill_in(value: Any, key: str, missing: dict[str, str]) -> Any:
+    """Replaces each `${NAME}` by the environment variable; notes by key which one is not set."""
     if isinstance(value, dict):
-        return {k: _fill_in(v, path, f"{key}.{k}".lstrip(".")) for k, v in value.items()}
+        return {k: _fill_in(v, f"{key}.{k}".lstrip("."), missing) for k, v in value.items()}
     if isinstance(value, list):
-        return [_fill_in(v, path, f"{key}.{i}") for i, v in enumerate(value)]
+        return [_fill_in(v, f"{key}.{i}", missing) for i, v in enumerate(value)]
     if not isinstance(value, str):
         return value
 
     def from_environment(match: re.Match[str]) -> str:
-        found = os.environ.get(match[1])
-        if found is None:
-            raise StreamwardenError(f"{path}: {key}: environment variable {match[1]} is not set.")
-        return found
+        if (found := os.environ.get(match[1])) is None:
+            missing[key] = match[1]
+        return match[0] if found is None else found
 
-    return re.sub(r"\$\{(\w+)\}", from_environment, value)
+    return VARIABLE.sub(from_environment, value)
