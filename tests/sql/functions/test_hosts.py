@@ -164,8 +164,10 @@ def test_stores_that_have_grown_on_a_host(module_warehouse: sa.Engine) -> None:
     before = [{**row, "sst_bytes": 40, "hour": HOUR - timedelta(hours=24)} for row in stores]
     moved = {**stores[0], "store": "moved"}
     before.append({**moved, "tasks": 1, "sst_bytes": 1, "hour": HOUR - timedelta(hours=24)})
+    before += [{**row, "app": "bills", "sst_bytes": 9} for row in before]
+    now = [moved, *({**row, "app": "bills"} for row in stores)]
     found = rows_for(
-        module_warehouse, given | {"metrics.state_store_memory_hourly": [*stores, moved, *before]},
+        module_warehouse, given | {"metrics.state_store_memory_hourly": [*stores, *now, *before]},
         "select * from public.host_store_growth(:hour, 'h1')",
     )  # fmt: skip
     store = {"store": "s", "application_id": "orders", "grown_bytes": 60, "store_bytes": 100}
