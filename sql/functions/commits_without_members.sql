@@ -7,7 +7,7 @@ create or replace function public.commits_without_members(as_of timestamptz) ret
   select
     g.cluster,
     g.group_id,
-    coalesce(bool_or(g.hour = as_of and g.commits > 0), false)
+    bool_or(g.hour = as_of and g.commits > 0)
   from metrics.consumer_group_hourly as g
   where g.hour > as_of - interval '24 hours' and g.hour <= as_of
   group by g.cluster, g.group_id

@@ -341,7 +341,10 @@ class _Warehouse:
         self.warehouse = warehouse
 
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: Any) -> sa.Engine | str | None:
-        value = {_FIXTURE: self.warehouse, _TEMPLATE: "not needed"}.get(fixturedef.argname)
+        values: dict[str, sa.Engine | str] = {_FIXTURE: self.warehouse}
+        if not any("warehouse_url" in item.fixturenames for item in request.session.items):
+            values[_TEMPLATE] = "not needed"
+        value = values.get(fixturedef.argname)
         if value is not None:
             fixturedef.cached_result = (value, fixturedef.cache_key(request), None)
         return value

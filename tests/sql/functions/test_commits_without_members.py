@@ -12,11 +12,12 @@ from tests.sql.rows import HOUR, insert_row
 GROUPS: dict[str, dict[int, tuple[int | None, int | None, int | None]]] = {
     "flink": {0: (0, 6, 0), 1: (0, 6, 0), 2: (0, 6, 0), 23: (0, 6, 0)},
     "flink that stopped": {0: (0, 0, 0), 1: (0, 6, 0), 2: (0, 6, 0), 3: (0, 6, 0)},
+    "one commit an hour": {0: (0, 1, 0), 1: (0, 1, 0), 2: (0, 1, 0)},
     "began two hours ago": {0: (0, 6, 0), 1: (0, 6, 0)},
     "set manually": {0: (0, 3, 0), 1: (0, 0, 0), 2: (0, 0, 0)},
     "had a member a day ago": {0: (0, 6, 0), 1: (0, 6, 0), 2: (0, 6, 0), 23: (1, 6, 0)},
     "had a member before": {0: (0, 6, 0), 1: (0, 6, 0), 2: (0, 6, 0), 24: (1, 6, 3)},
-    "members came and went": {0: (0, 6, 2), 1: (0, 6, 0), 2: (0, 6, 0), 3: (0, 6, 0)},
+    "members came and went": {0: (0, 6, 1), 1: (0, 6, 0), 2: (0, 6, 0), 3: (0, 6, 0)},
     "members unknown": {0: (None, 6, 0), 1: (None, 6, 0), 2: (None, 6, 0)},
     "history unknown": {0: (0, None, None), 1: (0, None, None), 2: (0, None, None)},
     "a consumer": {0: (2, 60, 0), 1: (2, 60, 0), 2: (2, 60, 0)},
@@ -35,7 +36,12 @@ def test_groups_that_commit_without_members(module_warehouse: sa.Engine) -> None
                 insert_row(connection, "metrics.consumer_group_hourly", row)
         query = "select * from public.commits_without_members(:hour)"
         found = {row.group_id: row.is_committing for row in connection.execute(sa.text(query), {"hour": HOUR})}
-        assert found == {"flink": True, "flink that stopped": False, "had a member before": True}
+        assert found == {
+            "flink": True,
+            "flink that stopped": False,
+            "one commit an hour": True,
+            "had a member before": True,
+        }
         query = "select group_id, commits_without_members as output from public.consumer_lag"
         shown = {row.group_id: row.output for row in connection.execute(sa.text(query))}
         assert shown == dict.fromkeys(GROUPS) | found

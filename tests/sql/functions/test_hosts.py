@@ -82,7 +82,7 @@ def test_instances_that_are_gone(module_warehouse: sa.Engine) -> None:
     ],
 )
 def test_the_host_of_a_process(module_warehouse: sa.Engine, endpoint: str, instance: str | None, host: str) -> None:
-    row = {"cluster": "c", "app": "a", "endpoint": endpoint, "instance_id": instance}
+    row: dict[str, Any] = {"cluster": "c", "app": "a", "endpoint": endpoint, "instance_id": instance}
     query = "select host from public.hosted_processes(:hour)"
     given = {"metrics.jvm_app_hourly": [row, {**row, "over": {"hours": 1, "until": -1}, "instance_id": "before"}]}
     assert rows_for(module_warehouse, given, query) == [(host,)]
@@ -90,7 +90,7 @@ def test_the_host_of_a_process(module_warehouse: sa.Engine, endpoint: str, insta
 
 def _stores(hosts: dict[str, float | None], **columns: Any) -> dict[str, list[dict[str, Any]]]:
     """One process of application `orders` per host, with one store of two tasks and these bytes."""
-    common = {"cluster": "c", "app": "orders"}
+    common: dict[str, Any] = {"cluster": "c", "app": "orders"}
     return {
         "metrics.jvm_app_hourly": [
             common | {"endpoint": f"http://{host}:1/", "application_id": "orders"} for host in hosts
@@ -117,7 +117,12 @@ def test_what_a_failure_of_another_host_adds(
 ) -> None:
     topic = {"cluster": "c", "topic": "orders-s-changelog", "partitions": partitions}
     earlier, elsewhere = {"hour": HOUR - timedelta(hours=1)}, {"cluster": "d"}
-    others = [earlier, elsewhere | {"partitions": 99}, {"topic": "bills-s-changelog"}, {"topic": "orders"}]
+    others: list[dict[str, Any]] = [
+        earlier,
+        elsewhere | {"partitions": 99},
+        {"topic": "bills-s-changelog"},
+        {"topic": "orders"},
+    ]
     given = _stores(hosts) | {"inventory.topic_hourly": [topic, *(topic | other for other in others)]}
     processes, stores = given["metrics.jvm_app_hourly"], given["metrics.state_store_memory_hourly"]
     processes += [row | elsewhere for row in processes] + [
@@ -159,8 +164,10 @@ def test_stores_that_have_grown_on_a_host(module_warehouse: sa.Engine) -> None:
     before = [{**row, "sst_bytes": 40, "hour": HOUR - timedelta(hours=24)} for row in stores]
     moved = {**stores[0], "store": "moved"}
     before.append({**moved, "tasks": 1, "sst_bytes": 1, "hour": HOUR - timedelta(hours=24)})
+    before += [{**row, "app": "bills", "sst_bytes": 9} for row in before]
+    now = [moved, *({**row, "app": "bills"} for row in stores)]
     found = rows_for(
-        module_warehouse, given | {"metrics.state_store_memory_hourly": [*stores, moved, *before]},
+        module_warehouse, given | {"metrics.state_store_memory_hourly": [*stores, *now, *before]},
         "select * from public.host_store_growth(:hour, 'h1')",
     )  # fmt: skip
     store = {"store": "s", "application_id": "orders", "grown_bytes": 60, "store_bytes": 100}
