@@ -2,7 +2,7 @@
 
 The dependencies are in `streamwarden.dag_graph`. A failed app blocks only the detectors that read its tables. Tickets
 are reconciled even then, and the run fails (`incomplete`). The task `together` runs the small apps in one driver; each
-app's own task runs only if the app was not loaded there.
+app's own task is skipped if the app was loaded there. To load one app again, clear its task.
 
 * A run covers the hour that begins at the start of its data interval. The run waits until the hour is over and the
   data of CloudWatch is complete. To evaluate an hour at once, trigger the DAG with `{"settle": false}`.

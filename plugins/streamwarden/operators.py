@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.common.compat.sdk import AirflowException, DownstreamTasksSkipped
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import BaseOperator
 
@@ -30,8 +31,6 @@ DEFAULT_ARGS = {
 
 TURN = timedelta(seconds=15)
 """How often a run that waits for another looks whether that has ended."""
-LOADED = "loaded"
-"""XCom key of the task `together`: `{"apps": [names of the loaded apps], "try": number of its try}`."""
 
 # spark-submit puts the script's folder first on sys.path, where `jars.py` or `session.py` would shadow other modules.
 SPARK_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
@@ -57,24 +56,32 @@ class SparkHourOperator(SparkSubmitOperator):
 class SparkTogetherOperator(SparkHourOperator):
     """Runs the small apps in one driver, because starting a driver for each takes longer than their work.
 
-    There are no retries: apps that were too large or failed are run by their own tasks.
+    The tasks of the apps that were loaded are skipped. There are no retries: apps that were too large or failed are run
+    by their own tasks.
     """
 
     def __init__(self, **task: Any) -> None:
         super().__init__(what=TOGETHER, doc_md=self.__doc__, retries=0, **task)
 
     def execute(self, context: Any) -> None:
-        """Pushes the XCom `loaded` for the tasks of the apps, after a success and after a failure."""
-        began, ti = datetime.now(UTC), context["ti"]
+        """Skips the tasks of loaded apps, also if another app failed. Each can still be cleared: then it runs.
+
+        Raises:
+            AirflowException: Spark failed before any app was loaded.
+        """
+        began, hour = datetime.now(UTC), parse_hour(hour_of(context["dag_run"]))
         try:
             super().execute(context)
-        finally:
-            loaded = _loaded_since(began, parse_hour(hour_of(context["dag_run"])))
-            ti.xcom_push(LOADED, {"apps": loaded, "try": ti.try_number})
+        except AirflowException:
+            if not _loaded_since(began, hour):
+                raise
+            self.log.warning("An app failed (see above). Apps that were not loaded run by their own tasks.")
+        loaded = _loaded_since(began, hour)
+        raise DownstreamTasksSkipped(tasks=[task for task in self.downstream_task_ids if task.split(".")[-1] in loaded])
 
 
 class SparkAppOperator(SparkHourOperator):
-    """Runs an app, unless `together` has loaded it in this run."""
+    """Runs an app; skipped if `together` has loaded it."""
 
     def __init__(self, *, app: str, **task: Any) -> None:
         line = APPS[app]
@@ -86,16 +93,6 @@ class SparkAppOperator(SparkHourOperator):
             trigger_rule="all_done_min_one_success",
             **task,
         )
-
-    def execute(self, context: Any) -> None:
-        """Skips the work if `together` loaded the app. After a clear of this task alone, the app runs again."""
-        ti = context["ti"]
-        group, _, app = self.task_id.rpartition(".")
-        done = ti.xcom_pull(task_ids=f"{group}.{TOGETHER}", key=LOADED) or {"apps": [], "try": 0}
-        if app in done["apps"] and ti.try_number <= done["try"]:
-            self.log.info("Loaded by `%s.%s`.", group, TOGETHER)
-        else:
-            super().execute(context)
 
 
 def _loaded_since(moment: datetime, hour: datetime) -> list[str]:

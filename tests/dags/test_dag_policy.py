@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,32 +86,29 @@ def test_each_app_is_a_spark_job_of_the_hour_in_the_pool(dags: dict[str, Any]) -
         assert task.upstream_task_ids == ({"settled"} if name == "together" else {"settled", "gather.together"})
 
 
-@pytest.mark.parametrize(
-    ("apps", "together_tries", "tries", "runs"),
-    [
-        (["brokers", "machines"], 1, 1, False),
-        (["machines"], 1, 1, True),  # it failed there, or is large
-        (["brokers"], 1, 2, True),  # cleared alone
-        (["brokers"], 2, 2, False),  # the whole run was cleared
-        (None, 1, 1, True),  # the worker of `together` died
-    ],
-)
-def test_an_app_runs_by_itself_unless_it_was_loaded_together(
-    dags: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-    apps: list[str] | None,
-    together_tries: int,
-    tries: int,
-    runs: bool,
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("loaded", [["brokers", "machines"], []])
+def test_tasks_of_apps_that_were_loaded_together_are_skipped(
+    dags: dict[str, Any], monkeypatch: pytest.MonkeyPatch, fails: bool, loaded: list[str]
 ) -> None:
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+    from airflow.sdk.exceptions import AirflowException, DownstreamTasksSkipped
+    from streamwarden import operators
 
-    output = {"gather.together": None if apps is None else {"apps": apps, "try": together_tries}}
-    ti = SimpleNamespace(try_number=tries, xcom_pull=lambda *, task_ids, key: output[task_ids])
-    submitted: list[str] = []
-    monkeypatch.setattr(SparkSubmitOperator, "execute", lambda self, context: submitted.append(self.task_id))
-    dags["hourly"].get_task("gather.brokers").execute({"ti": ti})
-    assert submitted == ["gather.brokers"] * runs
+    def submit(*_: Any) -> None:
+        if fails:
+            raise AirflowException("Cannot execute spark-submit: exit code 1")
+
+    monkeypatch.setattr(SparkSubmitOperator, "execute", submit)
+    monkeypatch.setattr(operators, "_loaded_since", lambda moment, hour: loaded)
+    run = SimpleNamespace(data_interval_start=datetime(2026, 11, 20, 5, tzinfo=UTC))
+    with pytest.raises(AirflowException) as raised:
+        dags["hourly"].get_task("gather.together").execute({"dag_run": run})
+    if fails and not loaded:
+        assert "exit code 1" in str(raised.value)
+    else:
+        assert isinstance(raised.value, DownstreamTasksSkipped)
+        assert sorted(raised.value.tasks) == [f"gather.{app}" for app in loaded]
 
 
 def test_a_subject_waits_for_the_apps_that_its_detectors_read(dags: dict[str, Any]) -> None:
