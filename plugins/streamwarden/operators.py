@@ -76,10 +76,10 @@ class SparkTogetherOperator(SparkHourOperator):
         began, hour = datetime.now(UTC), parse_hour(hour_of(context["dag_run"]))
         try:
             super().execute(context)
-        except AirflowException as error:
+        except AirflowException:
             if not _loaded_since(began, hour):
                 raise
-            self.log.warning("Apps that are not loaded run by their own tasks: %s", error)
+            self.log.warning("An app failed (see above). Apps that were not loaded run by their own tasks.")
         loaded = _loaded_since(began, hour)
         raise DownstreamTasksSkipped(tasks=[task for task in self.downstream_task_ids if task.split(".")[-1] in loaded])
 

@@ -164,7 +164,8 @@ def _listening() -> set[str]:
     found: set[str] = set()
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
-            if "AIRFLOW_HOME" not in process.environ():  # of another test
+            # A process of Airflow that sets its title overwrites its environment. The others are of another test.
+            if not process.cmdline()[0].startswith("airflow ") and "AIRFLOW_HOME" not in process.environ():
                 continue
             connections = process.net_connections(kind="inet")
             found |= {one.laddr.ip.removeprefix("::ffff:") for one in connections if one.status == psutil.CONN_LISTEN}
