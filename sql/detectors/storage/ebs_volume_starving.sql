@@ -453,7 +453,8 @@ evaluated as (
         then case
           when m.most_minutes = m.minutes_stalled then 'stalled'
           when m.most_minutes = m.minutes_at_instance_limit then 'instance_limit'
-          when m.burst_balance_last_percent <= :low_percent then 'bucket_empty'
+          -- A bucket that refills after the throttling was empty all the same.
+          when least(m.burst_balance_min_percent, m.burst_balance_last_percent) <= :low_percent then 'bucket_empty'
           when m.minutes_at_throughput_limit > m.minutes_at_iops_limit then 'at_throughput_limit'
           else 'at_iops_limit'
         end
