@@ -80,7 +80,8 @@ class Place:
 
     def states(self) -> dict[str, str]:
         """State of each task, as printed to the user."""
-        return {words[1]: words[0] for words in map(str.split, self.lines) if "." in words[1] or words[1] in LAST}
+        lines = map(str.split, self.lines)
+        return {task: state for state, task, *_ in lines if task.startswith(("gather.", "evaluate.")) or task in LAST}
 
 
 @pytest.fixture
@@ -165,7 +166,8 @@ def _listening() -> set[str]:
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             # A process of Airflow that sets its title overwrites its environment. The others are of another test.
-            if not process.cmdline()[0].startswith("airflow ") and "AIRFLOW_HOME" not in process.environ():
+            title = " ".join(process.cmdline())  # empty once it has ended
+            if not title.startswith("airflow ") and "AIRFLOW_HOME" not in process.environ():
                 continue
             connections = process.net_connections(kind="inet")
             found |= {one.laddr.ip.removeprefix("::ffff:") for one in connections if one.status == psutil.CONN_LISTEN}
