@@ -147,9 +147,9 @@ def _score(fleet: Fleet) -> Score:
 
 
 def _load(fleet: Fleet) -> None:
-    faults = ", ".join(sorted(fleet.faults)) or "none"
+    console.print(f"faults: {', '.join(sorted(fleet.faults)) or 'none'}", soft_wrap=True)
     with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=console) as progress:
-        task = progress.add_task(f"traffic, faults: {faults}", total=1.0)
+        task = progress.add_task("traffic", total=1.0)
         fleet.load(tick=lambda done: progress.update(task, completed=done))
 
 
@@ -176,6 +176,7 @@ def _turn_signals_into_one_interrupt() -> None:
     def interrupt(*_: object) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+        console.print("stopping all processes, which takes up to a minute")
         raise KeyboardInterrupt
 
     for number in (signal.SIGINT, signal.SIGTERM):
