@@ -51,7 +51,8 @@ def incident(module_warehouse: sa.Engine) -> DeliveryScenario:
         actions = ["Raise the limit."]
         scenario.evaluate(number, {"vol-1": "firing"}, message="Its bucket is empty.", actions=actions)
         states = {"billing": "firing", "search": "firing" if number else "ok", "audit": "firing"}
-        scenario.evaluate(number, states, LAG, severity="warning", reason="stuck", message="It is <b>late</b>.")
+        late: Any = {"severity": "warning", "reason": "stuck", "message": "It is <b>late</b>."}
+        scenario.evaluate(number, states, LAG, actions=["Add members."], **late)
         scenario.store_causes(number, {(billing, volume): 0.9, (search, volume): 0.7, (audit, volume): 0.1})
         reconcile(scenario.engine, Config(), DETECTORS)
     return scenario
@@ -65,8 +66,8 @@ def test_an_incident_is_one_page(page: Any, incident: DeliveryScenario) -> None:
     assert "Its bucket is empty." in text and "Downstream effects (2)" in text
     tree = page.locator(".tree li").all_inner_texts()
     assert [line.splitlines()[0] for line in tree] == [
-        "warning consumer_group_lagging title: billing 90 %",
-        "warning consumer_group_lagging title: search 70 %",
+        "warning consumer_group_lagging title: billing evidence 90\N{NO-BREAK SPACE}%",
+        "warning consumer_group_lagging title: search evidence 70\N{NO-BREAK SPACE}%",
     ]
     assert "Its partitions lie there. Firing since 2026-01-05 10:00 UTC (± 1 h)." in tree[0]
     refused = page.locator("section:has(#refused)").inner_text()
@@ -85,6 +86,15 @@ def test_the_incident_says_what_to_do_and_draws_its_chain(page: Any, incident: D
     label = graph.get_attribute("aria-label")
     assert label == ("Chain from the root cause: vol-1 (critical); then billing (warning), search (warning).")
     assert graph.locator("rect").count() == 2 * 3 and graph.locator("path.link").count() == 2
+
+
+def test_an_effect_names_its_root_cause_before_its_own_actions(page: Any, incident: DeliveryScenario) -> None:
+    first = "Fix the root cause first: ebs_volume_starving title: vol-1"
+    page.goto(f"/streamwarden/findings/{fingerprint_of('billing', LAG)}")
+    advice = page.locator(".advice").inner_text()
+    assert advice.index(first) < advice.index("Add members.")
+    page.goto(f"/streamwarden/findings/{fingerprint_of('audit', LAG)}")
+    assert "Fix the root cause" not in page.locator(".advice").inner_text()
 
 
 def test_similar_past_incidents_and_what_closed_them(page: Any, incident: DeliveryScenario) -> None:
