@@ -41,12 +41,13 @@ def ask(
         way_out = did_you_mean(question_id, questions) or " `streamwarden ask` lists all."
         raise StreamwardenError(f"{question_id}: no such question;{way_out}")
     question = questions[question_id]
-    values = _values(param or [])
+    values, warehouse = _values(param or []), shared.warehouse()
     try:
-        answer = run_question(shared.warehouse(), question, values, max_rows=limit, timeout_seconds=timeout)
+        answer = run_question(warehouse, question, values, max_rows=limit, timeout_seconds=timeout)
     except ParameterError as error:
         raise StreamwardenError(f"--param {error}") from None
-    _print(answer.columns, answer.rows, as_json=as_json, as_csv=as_csv, empty="No rows.")
+    empty = "" if answer.rows else shared.none_found(warehouse, "No rows.")
+    _print(answer.columns, answer.rows, as_json=as_json, as_csv=as_csv, empty=empty)
     if answer.is_truncated:
         print(f"streamwarden: only the first {counted(limit, 'row')}; raise --limit.", file=sys.stderr)
 

@@ -87,3 +87,12 @@ def detector(detector_id: str) -> Detector:
         way_out = did_you_mean(detector_id, detectors) or " `streamwarden detectors list` lists all."
         raise StreamwardenError(f"{detector_id}: no such detector;{way_out}")
     return detectors[detector_id]
+
+
+def none_found(engine: sa.Engine, answer: str) -> str:
+    """The answer that there is nothing; before the first evaluated hour it does not mean healthy."""
+    from streamwarden.store.queries import ask
+
+    with engine.connect() as connection:
+        newest = ask(connection, "pages/newest_hour")[0]["hour"]
+    return answer if newest else f"{answer} No hour has been evaluated yet: see `streamwarden run`."

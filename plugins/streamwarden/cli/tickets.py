@@ -45,7 +45,8 @@ def list_tickets(as_json: JsonOption = False) -> None:
             where = ticket["external_url"] or ""
             cells = ticket["fingerprint"][:12], ticket["severity"], f"{ticket['opened_hour']:%Y-%m-%d %H:%M}"
             table.add_row(*cells, _state(ticket), escape(clean(ticket["title"])), escape(where))
-    out.print(table if table.row_count else "There are no open or muted tickets.")
+    nothing = "There are no open or muted tickets."
+    out.print(table if table.row_count else shared.none_found(shared.warehouse(), nothing))
 
 
 @app.command("acknowledge")

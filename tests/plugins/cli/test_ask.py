@@ -60,9 +60,14 @@ def test_limit_is_reported_on_stderr() -> None:
 
 
 @pytest.mark.usefixtures("readers")
-def test_no_rows() -> None:
+def test_no_rows(warehouse: sa.Engine) -> None:
     done = ask("topic_readers", "--param", "topic=nothing")
-    assert (done.returncode, done.stdout) == (0, "No rows.\n")
+    assert (done.returncode, done.stdout.startswith("No rows. No hour has been evaluated yet")) == (0, True)
+    with warehouse.begin() as connection:
+        counts = dict.fromkeys(("firing", "ok", "unknown", "seconds"), 0)
+        run = {"hour": HOUR, "detector": "d", "status": "evaluated", "sql_checksum": "a", "params": "{}"}
+        insert_rows(connection, "detect.detector_run", [run | counts | {"evaluated_at": HOUR}])
+    assert ask("topic_readers", "--param", "topic=nothing").stdout == "No rows.\n"
     assert json.loads(ask("topic_readers", "--param", "topic=nothing", "--json").stdout) == []
 
 
