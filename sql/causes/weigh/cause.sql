@@ -1,5 +1,6 @@
 -- Each firing finding with a reason that starts a mechanism: when it fired last, and since when it has fired. A verdict
--- over several hours, such as a crash loop, began with the first of its evidence.
+-- over several hours, such as a crash loop, began with the first of its evidence. A cause without data before it fired may
+-- have begun in those hours.
 with cause_reason as (
   select * from jsonb_to_recordset(cast(:causes as jsonb)) as (mechanism text, detector text, reasons text[])
 ),
@@ -24,8 +25,9 @@ recent_firing as (
 
 select
   r.*,
-  least(b.began, date_trunc('hour', s.since, 'UTC')) as began,
-  s.since
+  least(b.may_have_begun, date_trunc('hour', s.since, 'UTC')) as began,
+  -- After hours without data, the first minute with data is not the first of the fault.
+  case when b.may_have_begun = b.began then s.since end as since
 from recent_firing as r
 cross join lateral detect.firing_began(r.fingerprint, r.reasons, r.hour) as b
 cross join lateral (select detect.since_of(r.metrics) as since) as s
