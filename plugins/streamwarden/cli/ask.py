@@ -38,8 +38,8 @@ def ask(
 
     questions = load_questions()
     if question_id not in questions:
-        way_out = did_you_mean(question_id, questions) or " `streamwarden ask` lists all."
-        raise StreamwardenError(f"{question_id}: no such question;{way_out}")
+        way_out = did_you_mean(question_id, questions, "`streamwarden ask` lists all.")
+        raise StreamwardenError(f"{question_id}: no such question; {way_out}")
     question = questions[question_id]
     values, warehouse = _values(param or []), shared.warehouse()
     try:

@@ -84,8 +84,8 @@ def detector(detector_id: str) -> Detector:
 
     detectors = load_detectors()
     if detector_id not in detectors:
-        way_out = did_you_mean(detector_id, detectors) or " `streamwarden detectors list` lists all."
-        raise StreamwardenError(f"{detector_id}: no such detector;{way_out}")
+        way_out = did_you_mean(detector_id, detectors, "`streamwarden detectors list` lists all.")
+        raise StreamwardenError(f"{detector_id}: no such detector; {way_out}")
     return detectors[detector_id]
 
 

@@ -225,8 +225,8 @@ def load_detectors(folder: Path = FOLDER, config: Config | None = None, *, check
     if config is None:
         return detectors
     if unknown := set(config.detectors) - set(detectors):
-        way_out = did_you_mean(min(unknown), detectors) or " `streamwarden detectors list` lists all."
-        raise StreamwardenError(f"{config_path()}: detectors.{min(unknown)}: no such detector;{way_out}")
+        way_out = did_you_mean(min(unknown), detectors, "`streamwarden detectors list` lists all.")
+        raise StreamwardenError(f"{config_path()}: detectors.{min(unknown)}: no such detector; {way_out}")
     for detector in detectors.values():
         _check_settings(detector, config)
     return {

@@ -28,7 +28,8 @@ def describe(error: ErrorDetails, raw: Any, model: type[BaseModel], missing: Map
     where, value = _in_file(error["loc"], raw), error["input"]
     if error["type"] == "extra_forbidden":
         key = str(where[-1])
-        return f"{_key(where)}: unknown key;{did_you_mean(key, _fields(model, error['loc'])) or ' see docs/config.md'}"
+        way_out = did_you_mean(key, _fields(model, error["loc"]), "see docs/config.md")
+        return f"{_key(where)}: unknown key; {way_out}"
     if missing and (isinstance(value, dict | list | BaseModel) or VARIABLE.search(str(value))):
         return None
     if error["type"] == "missing":
