@@ -385,11 +385,16 @@ class _Builder:
         self.fault("required field added", old, new)
 
     def null_gained(self) -> None:
-        """Visible once enough of the new values have only null at the path."""
+        """Visible once enough of the new values have only null, and so many old ones have none that chance is out."""
         old, path = self.leaf(self.schema(), *_LEAVES)
         names = _names(old, path)
+
+        def shows(store: Store, at: datetime) -> bool:
+            (before, _), (since, nulls) = (store.nulls_of(release, names, at) for release in (0, 1))
+            return nulls >= KNOWN_BY and before * nulls >= KNOWN_BY * since
+
         new = self.edit(old, path, lambda node: replace(node, null=0.35))
-        self._fault_once("nullability gained", old, new, lambda store, at: store.nulls_of(1, names, at)[1] >= KNOWN_BY)
+        self._fault_once("nullability gained", old, new, shows)
 
     def null_lost(self) -> None:
         """Visible once there are so many new values that enough of them would have had only null before."""
