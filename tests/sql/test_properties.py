@@ -34,6 +34,33 @@ EXCEPTIONS = {
     ("reassignment_impact", "metrics.partition_hourly.leader"),
     # The value of the only earlier hours with more threads: no other table keeps the thread count.
     ("stream_threads_dead", "metrics.jvm_app_hourly.stream_threads_alive"),
+    # Null means that there is none: no limit of its own, no registered schema, no bucket, a bucket that refills, a lag
+    # that is exact.
+    ("app_memory_heavy", "metrics.jvm_app_hourly.memory_limit_bytes"),
+    ("state_store_schema_drift", "metrics.state_store_change_hourly.old_schema_id"),
+    ("ebs_volume_starving", "metrics.volume_hourly.bucket_credits"),
+    ("ebs_volume_starving", "metrics.volume_hourly.hours_to_exhaustion"),
+    ("consumer_group_lagging", "metrics.consumer_partition_hourly.lag_seconds_low"),
+    # Computed from the minutes that minutes_present counts: null only together with it.
+    ("ebs_volume_starving", "metrics.volume_hourly.minutes_throttled"),
+    ("ebs_volume_starving", "metrics.volume_hourly.minutes_draining"),
+    ("ebs_volume_starving", "metrics.volume_hourly.burst_balance_last_percent"),
+    ("ebs_volume_starving", "metrics.volume_hourly.iops_mean"),
+    ("ebs_volume_starving", "metrics.volume_hourly.iops_now"),
+    ("ebs_volume_starving", "metrics.volume_hourly.hours_to_exhaustion_low"),
+    ("ebs_volume_starving", "metrics.volume_hourly.credits_per_hour"),
+    ("ebs_volume_starving", "metrics.volume_hourly.burst_iops"),
+    # One of several data points of the hour: the others show the trend, or it is unknown in this hour.
+    ("ebs_volume_starving", "metrics.instance_sample.ebs_byte_balance_percent"),
+    ("ebs_volume_starving", "metrics.instance_sample.ebs_io_balance_percent"),
+    # Exporters may omit it, and the other limits of the detector hold without it: the memory, and the lag limit.
+    ("app_memory_heavy", "metrics.jvm_app_hourly.gc_seconds"),
+    ("app_memory_heavy", "metrics.jvm_app_hourly.heap_survived_bytes"),
+    ("consumer_group_lagging", "metrics.consumer_partition_hourly.still_seconds"),
+    # Without members one commit gap counts instead of three, so the group is reported later.
+    ("consumer_group_lagging", "metrics.consumer_group_hourly.members"),
+    # Values of the day before: constants are compared only where a whole day is known.
+    ("state_store_schema_drift", "metrics.state_store_hourly.values_profiled"),
 }
 """Missing values that make a verdict ok because no other data shows the fault, each with the reason."""
 SCOPES = ("cluster", "account")

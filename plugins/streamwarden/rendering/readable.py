@@ -96,8 +96,10 @@ def labels(columns: Iterable[str]) -> dict[str, str]:
     return {column: label if counts[label] == 1 else _label(column) for column, label in named.items()}
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """`1 rule`, `2 rules`."""
+def counted(number: int | None, one: str, many: str | None = None) -> str:
+    """`1 rule`, `2 rules`; `an unknown number of rules` where it is missing."""
+    if number is None:
+        return f"an unknown number of {many or one + 's'}"
     return f"{_number(number)} {one if number == 1 else many or one + 's'}"
 
 

@@ -281,7 +281,7 @@ evaluated as (
 
 select
   case
-    when records is null then 'log_not_readable'
+    when num_nulls(records, values_profiled, unreadable_values) > 0 then 'log_not_readable'
     when values_profiled = 0 then 'empty'
     when worst = 1 then 'breaks_restore'
     when worst = 2 then 'breaks_rollback'

@@ -8,7 +8,16 @@ from datetime import datetime
 import pytest
 from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.rendering.labels import LABELS
-from streamwarden.rendering.readable import _by_name, clean, labels, readable, readable_metrics, since_text, unit_of
+from streamwarden.rendering.readable import (
+    _by_name,
+    clean,
+    counted,
+    labels,
+    readable,
+    readable_metrics,
+    since_text,
+    unit_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -101,3 +110,10 @@ def test_a_labeled_column_is_a_metric_of_a_detector() -> None:
 )  # fmt: skip
 def test_the_unit_is_part_of_the_name(column: str, unit: str) -> None:
     assert unit_of(column) == unit
+
+
+def test_a_missing_number_is_said_to_be_unknown() -> None:
+    assert counted(1, "value") == "1 value"
+    assert counted(2, "entry", "entries") == "2 entries"
+    assert counted(None, "value") == "an unknown number of values"
+    assert counted(None, "entry", "entries") == "an unknown number of entries"
