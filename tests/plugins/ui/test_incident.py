@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,6 +27,12 @@ def incident(module_warehouse: sa.Engine) -> DeliveryScenario:
     scenario = DeliveryScenario(module_warehouse)
     volume, (billing, search, audit) = fingerprint_of("vol-1"), [fingerprint_of(name, LAG) for name in GROUPS]
     with scenario.engine.begin() as connection:
+        connection.execute(
+            sa.text("""
+            insert into detect.detector (detector, title, severity, maturity, owner, header, sql_checksum, loaded_at)
+            select id, id || ' title', 'critical', 'stable', 'sre', '{}', 'abc', now() from unnest(cast(:ids as text[])) as id"""),
+            {"ids": ["ebs_volume_starving", LAG]},
+        )
         for number, size in ((-1, 100), (0, 200)):
             row = {"account": "1", "region": "r", "volume_id": "vol-1", "size_gib": size}
             insert_row(connection, "inventory.volume_hourly", {"hour": hour(number), **row})
@@ -49,7 +56,8 @@ def incident(module_warehouse: sa.Engine) -> DeliveryScenario:
             insert_row(connection, "inventory.volume_hourly", {"hour": hour(-24 * 5 + number), **row})
     for number in range(3):
         actions = ["Raise the limit."]
-        scenario.evaluate(number, {"vol-1": "firing"}, message="Its bucket is empty.", actions=actions)
+        metrics = {"throttled_since": f"{hour(0) + timedelta(minutes=12):%Y-%m-%dT%H:%M:%SZ}"}
+        scenario.evaluate(number, {"vol-1": "firing"}, message="Its bucket is empty.", actions=actions, metrics=metrics)
         states = {"billing": "firing", "search": "firing" if number else "ok", "audit": "firing"}
         late: Any = {"severity": "warning", "reason": "stuck", "message": "It is <b>late</b>."}
         scenario.evaluate(number, states, LAG, actions=["Add members."], **late)
@@ -86,6 +94,15 @@ def test_the_incident_says_what_to_do_and_draws_its_chain(page: Any, incident: D
     label = graph.get_attribute("aria-label")
     assert label == ("Chain from the root cause: vol-1 (critical); then billing (warning), search (warning).")
     assert graph.locator("rect").count() == 2 * 3 and graph.locator("path.link").count() == 2
+
+
+def test_all_pages_show_the_same_start(page: Any, incident: DeliveryScenario) -> None:
+    volume = fingerprint_of("vol-1")
+    for path in (f"incidents/{volume}", f"findings/{volume}", "findings"):
+        page.goto(f"/streamwarden/{path}")
+        expect(page.locator("main")).to_contain_text("since 2026-01-05 10:12 UTC", ignore_case=True)
+    page.goto("/streamwarden/")
+    expect(page.locator(".incidents tbody tr").first).to_contain_text("05 Jan 10:12")
 
 
 def test_an_effect_names_its_root_cause_before_its_own_actions(page: Any, incident: DeliveryScenario) -> None:
