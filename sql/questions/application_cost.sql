@@ -8,6 +8,7 @@ params:
   application: {type: text, description: Application; null lists all, default: null, example: kafka}
 columns:
   application: Application (tag, or Kafka Streams application id); null if unassigned
+  usd_per_month: Both prices together; null if neither is known
   volumes: EBS volumes
   volumes_usd_per_month: List price of these volumes; null if none is known
   volumes_without_price: Volumes without a known price, not included
@@ -18,6 +19,8 @@ columns:
 */
 select
   c.application,
+  coalesce(c.volumes_usd_per_month + c.topic_logs_usd_per_month, c.volumes_usd_per_month, c.topic_logs_usd_per_month)
+    as usd_per_month,
   c.volumes,
   c.volumes_usd_per_month,
   c.volumes_without_price,
@@ -27,4 +30,4 @@ select
   c.instances
 from public.application_costs as c
 where :application is null or c.application = :application
-order by c.volumes_usd_per_month desc nulls last, c.topic_logs_usd_per_month desc nulls last, c.application asc
+order by usd_per_month desc nulls last, c.application asc

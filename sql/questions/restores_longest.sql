@@ -2,7 +2,8 @@
 title: Which processes restored state longest
 subject: streams
 description: >
-  Kafka Streams processes that restored state stores: hours with restoring, and the most records left.
+  Kafka Streams processes that restored state stores: hours with restoring, and the most records left. Samples say that
+  a process restores, not how many minutes of an hour.
 params:
   days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}
