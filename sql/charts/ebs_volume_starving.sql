@@ -110,8 +110,8 @@ union all
 -- Demand of several times the limit would squeeze the other lines: beyond 200 % its legend has the value.
 select
   edge.at,
-  case when d.percent > 200 then format('Demand (95th percentile): %s %%', round(d.percent)) else 'Demand (95th percentile)' end
-    as series,
+  'Demand (95th percentile)'
+  || case when d.percent > 200 then format(': %s %%, drawn at 200 %%', round(d.percent)) else '' end as series,
   least(d.percent, 200) as value
 from volume as v
 cross join lateral (values (v.hour), (v.known_until)) as edge (at)

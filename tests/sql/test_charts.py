@@ -54,8 +54,8 @@ def test_a_group_that_lost_records_is_not_drawn_below_zero(
 @pytest.mark.parametrize(
     ("demand", "series", "value"),
     [
-        (976, "Demand (95th percentile): 976 %", 200),
-        (4100, "Demand (95th percentile): 4100 %", 200),
+        (976, "Demand (95th percentile): 976 %, drawn at 200 %", 200),
+        (4100, "Demand (95th percentile): 4100 %, drawn at 200 %", 200),
         (200, "Demand (95th percentile)", 200),
         (85, "Demand (95th percentile)", 85),
     ],

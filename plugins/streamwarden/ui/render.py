@@ -12,6 +12,8 @@ from streamwarden.rendering.readable import readable_metrics, span
 from streamwarden.rendering.templates import folder_templates
 from streamwarden.ui.links import display_name, resource_path
 
+VALUE_LENGTH = 20  # longer values break anywhere, so that a card keeps its width
+
 
 def render(template: str, values: dict[str, Any]) -> str:
     """The HTML of a template with values."""
@@ -38,6 +40,11 @@ def short_moment(value: datetime) -> str:
     return f"{value.astimezone(UTC):%d %b %H:%M}"
 
 
+def with_unit(text: str) -> str:
+    """A value that does not break before its unit; longer texts may break."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}") if len(text) <= VALUE_LENGTH else text
+
+
 def web_link(url: str | None) -> str | None:
     """The URL if it is HTTP or HTTPS, so that a tracker cannot inject `javascript:`; else None."""
     return url if url and urlsplit(url).scheme in ("http", "https") else None
@@ -55,6 +62,6 @@ def paragraphs(text: str) -> list[str]:
 _TEMPLATES = folder_templates(
     Path(__file__).parent / "templates",
     hour_span=hour_span, ago=ago, web_link=web_link, short_moment=short_moment, paragraphs=paragraphs,
-    metrics=readable_metrics, resource_path=resource_path, display_name=display_name,
+    metrics=readable_metrics, with_unit=with_unit, resource_path=resource_path, display_name=display_name,
     iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 )  # fmt: skip
