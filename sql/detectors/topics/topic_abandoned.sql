@@ -86,6 +86,7 @@ with idle as materialized (
     r.cluster,
     r.name as topic,
     r.known_days,
+    r.unknown_days,
     r.rest_days,
     greatest(
       :quiet_days, :gap_factor * r.longest_pause_days, case when r.observed_days < :month_days then :month_days end
@@ -152,7 +153,9 @@ evaluated as materialized (
     coalesce(s.bytes_out > 0 or c.is_used or a.topic is not null, false) as is_used,
     s.topic is not null as is_quiet,
     r.known_days,
-    coalesce(r.known_days is null or s.is_unknown or c.is_unknown, false) as is_unknown
+    coalesce(
+      r.known_days is null or (s.topic is null and r.unknown_days > 0) or s.is_unknown or c.is_unknown, false
+    ) as is_unknown
   from idle as r
   inner join inventory.topic_hourly as t using (cluster, topic)
   left join quiet as s using (cluster, topic)
