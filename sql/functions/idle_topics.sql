@@ -27,7 +27,9 @@ language sql stable rows 10000 set enable_nestloop = off as $$
       count(*) filter (where p.hour = as_of and p.log_end_offset is null) = 0
       and count(distinct p.topic) filter (where p.hour = as_of) = count(distinct t.topic) as is_known,
       sum(p.log_end_offset) filter (where p.hour = as_of) as last_sum,
-      sum(p.log_end_offset) filter (where p.hour < as_of) as first_sum
+      case when count(*) filter (where p.hour < as_of and p.log_end_offset is null) = 0
+        then sum(p.log_end_offset) filter (where p.hour < as_of)
+      end as first_sum
     from topic as t
     left join metrics.partition_hourly as p
       on t.cluster = p.cluster and t.topic = p.topic and p.hour in (as_of, as_of - make_interval(days => quiet_days))

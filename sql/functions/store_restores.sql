@@ -77,7 +77,7 @@ language sql stable rows 1000 set enable_nestloop = off as $$
     from metrics.partition_hourly as l
     where l.hour = as_of and l.topic in (select c.topic from changelog as c)
     group by l.cluster, l.topic
-    having count(l.log_end_offset) = count(*)
+    having count(l.log_end_offset - l.log_start_offset) = count(*)
   ),
 
   stored as (

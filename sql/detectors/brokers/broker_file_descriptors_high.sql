@@ -89,7 +89,7 @@ verdicts:
   no_response: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not respond over JMX."}
   not_reported:
     status: unknown
-    message: "Not evaluated: broker {{ broker_id }} did not report its open file descriptors or their limit."
+    message: "Not evaluated: broker {{ broker_id }} did not report its open file descriptors, their limit, or its segments."
 causes:
   limits_stop_broker: [nearly_exhausted, growing, high, memory_maps_high]
 open_after_hours: 1
@@ -133,6 +133,7 @@ growth as (
     b.cluster,
     b.endpoint,
     count(h.open_file_descriptors) as known_hours,
+    count(h.segments) > 0 as has_segments,
     public.theil_sen(array_agg(h.hour), array_agg(h.open_file_descriptors)) as week_growth,
     public.theil_sen(array_agg(h.hour), array_agg(day.open_file_descriptors)) as day_growth
   from broker as b
@@ -148,6 +149,7 @@ growth as (
 evaluated as (
   select
     b.*,
+    g.has_segments,
     s.growth_per_hour,
     case when g.known_hours >= :least_history and s.growth_per_hour > 0 and b.used_ratio is not null
       then greatest(b.max_file_descriptors - b.open_file_descriptors, 0) / s.growth_per_hour
@@ -206,7 +208,7 @@ select
     when j.hours_to_full <= :hours_ahead then 'growing'
     when j.maps_ratio >= :high_ratio then 'memory_maps_high'
     when j.used_ratio >= :high_ratio then 'high'
-    when j.used_ratio is null then 'not_reported'
+    when j.used_ratio is null or j.has_segments and j.segments is null then 'not_reported'
     else 'within_limit'
   end as reason,
   case when j.maps_ratio >= :critical_ratio then 'critical' end as severity,

@@ -72,7 +72,7 @@ verdicts:
     message: "Not applicable: Express brokers do not expose heap and swap; MSK manages their memory."
   no_response:
     status: unknown
-    message: "Not evaluated: CloudWatch returned no memory metrics for {{ name }}."
+    message: "Not evaluated: CloudWatch did not return all memory metrics of {{ name }}."
 open_after_hours: 1
 clear_after_hours: 2
 description: |
@@ -120,6 +120,8 @@ select
     when b.heap_after_gc_mean_percent > :critical_percent then 'heap_exhausted'
     when b.heap_after_gc_mean_percent > :heap_percent then 'heap_high'
     when b.swap_used_last_bytes > :swap_bytes and b.swap_used_last_bytes > b.swap_before_bytes then 'swapping'
+    when b.swap_used_last_bytes is null or b.swap_used_last_bytes > :swap_bytes and b.swap_before_bytes is null
+      then 'no_response'
     else 'within_limits'
   end as reason,
   b.cluster,

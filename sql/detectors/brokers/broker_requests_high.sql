@@ -93,7 +93,7 @@ verdicts:
       known.
   not_reported:
     status: unknown
-    message: "Not evaluated: broker {{ broker_id }} did not report its produce requests, or neither CPU nor request handlers."
+    message: "Not evaluated: broker {{ broker_id }} did not report its produce requests, CPU, or request handlers in all of the last {{ hours }}."
   controller: {status: unknown, is_not_applicable: true, message: "Not applicable: {{ broker_id }} is a controller and holds no logs."}
   no_response: {status: unknown, message: "Not evaluated: broker {{ broker_id }} did not respond over JMX."}
 caused_by:
@@ -201,6 +201,9 @@ counted as materialized (
     count(*) filter (
       where p.hour > :hour - make_interval(hours => cast(:hours as integer)) and high.is_high
     ) >= :hours as has_lasted,
+    count(*) filter (
+      where p.hour > :hour - make_interval(hours => cast(:hours as integer)) and high.is_high is not false
+    ) >= :hours as may_have_lasted,
     array_agg(p.hour) as hours,
     array_agg(p.requests) as requests
   from past as p
@@ -238,6 +241,7 @@ evaluated as (
     n.is_learned,
     n.busy_hours,
     n.has_lasted,
+    n.may_have_lasted,
     u.known_hours,
     u.median is not null as has_baseline,
     greatest(case when u.kind = 'hour_of_week' then u.median end, a.daily_requests) as baseline_requests,
@@ -263,7 +267,8 @@ verdict as (
       when not is_strained then 'not_saturated'
       when produce_requests_per_second < knee then 'below_capacity'
       when is_strained is null then 'not_reported'
-      when not has_lasted then 'short_peak'
+      when not may_have_lasted then 'short_peak'
+      when not has_lasted then 'not_reported'
       when produce_requests_per_second * (brokers - down_brokers) < knee * brokers then 'peer_down'
       when busy_hours > :peak_hours then 'high'
       when not has_baseline then 'short_history'

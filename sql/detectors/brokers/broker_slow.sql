@@ -258,7 +258,7 @@ select
     when j.has_slowed_alone then 'flush_slower'
     when j.has_slow_tail_alone then 'slow_tail'
     when j.is_behind then 'slower_than_peers'
-    when j.baseline_ms is null then 'short_history'
+    when num_nulls(j.baseline_ms, j.history_log_flush_p999_ms, j.history_flush_ms_per_byte) > 0 then 'short_history'
     when j.has_slowed or j.has_slow_tail then 'all_slower'
     else 'at_baseline'
   end as reason,

@@ -128,6 +128,7 @@ out_of_sync as (
     m.broker_id,
     p.topic,
     p.partition,
+    p.isr is null as is_isr_unknown,
     p.isr < (t.configs -> 'min.insync.replicas' ->> 'value')::integer as is_below_min,
     t.observed_at
   from metrics.partition_hourly as p
@@ -137,9 +138,10 @@ out_of_sync as (
   left join metrics.broker_hourly as l on p.hour = l.hour and p.cluster = l.cluster and p.leader = l.broker_id
   where
     p.hour = :hour
-    and p.isr > 0
+    and p.isr is distinct from 0
     and (
-      p.replicas <= b.replication_factor
+      p.replicas is null
+      or p.replicas <= b.replication_factor
       or p.replicas <= (
         select max(e.isr)
         from metrics.partition_hourly as e
@@ -157,6 +159,7 @@ missing as (
     count(*) as missing_partitions,
     count(distinct topic) as missing_topics,
     count(*) filter (where is_below_min) as below_min_partitions,
+    bool_or(is_isr_unknown) as is_isr_unknown,
     max(observed_at) as observed_at,
     (array_agg(jsonb_build_object('topic', topic, 'partition', partition) order by topic, partition))[:100] as affected
   from out_of_sync
@@ -227,7 +230,7 @@ evaluated as (
     w.worst_topics,
     r.restarted_peers,
     t.cluster is not null as has_isr,
-    b.samples is null and r.missing_brokers = 1 and r.restarted_peers > 0 as is_rolling,
+    b.samples is null and r.missing_brokers = 1 and r.restarted_peers > 0 and not m.is_isr_unknown as is_rolling,
     b.process_started_at > m.observed_at - make_interval(mins => cast(:start_minutes as integer)) as is_starting
   from broker as b
   full join missing as m on b.cluster = m.cluster and b.name = m.broker_id

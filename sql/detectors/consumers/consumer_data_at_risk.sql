@@ -139,7 +139,7 @@ verdicts:
     message: "Not evaluated: committed offsets of group {{ group_id }} were not reported."
   log_unknown:
     status: unknown
-    message: "Not evaluated: lag or log offsets of {{ unknown_places | counted('partition') }} were not reported."
+    message: "Not evaluated: lag, log offsets, or members of {{ unknown_places | counted('partition') }} were not reported."
   settings_unknown:
     status: unknown
     message: "Not evaluated: retention settings of topic {{ worst_topic }} were not reported."
@@ -301,6 +301,7 @@ classified as (
       when left_seconds < :warn_hours * 3600 then 'at_risk'
       when (share_by_time >= :consumed_share and aged_seconds >= -:steady_share * retention_seconds)
         or (share_by_size >= :consumed_share and narrowed_records > 0) then 'near_retention'
+      when log_end_offset is null or (share_by_time >= :near_share and is_idle is null) then 'log_unknown'
       when is_unreported then 'settings_unknown'
       when
         (share_by_time >= :near_share and aged_seconds is null) or (share_by_size >= :near_share and narrowed_records is null)

@@ -46,7 +46,7 @@ verdicts:
     message: "Consumer group {{ group_id }} keeps up, at most {{ lag_seconds }} behind (topic {{ topic }})."
   lag_unknown:
     status: unknown
-    message: "Not evaluated: CloudWatch returned {{ minutes_present.value or 0 }} minutes of lag for group {{ group_id }}."
+    message: "Not evaluated: CloudWatch did not return all lag metrics of group {{ group_id }} ({{ minutes_present.value or 0 }} minutes)."
 causes:
   lag_delays_records: [falling_behind, slow_recovery]
 caused_by:
@@ -94,7 +94,8 @@ worst as (
   select distinct on (cluster, group_id)
     *,
     count(*) filter (where is_late) over (partition by cluster, group_id) as late_topics,
-    max(minutes_present) over (partition by cluster, group_id) as known_minutes
+    max(minutes_present) over (partition by cluster, group_id) as known_minutes,
+    bool_or(num_nulls(time_lag_seconds_min, time_lag_seconds_last) > 0) over (partition by cluster, group_id) as has_gaps
   from reading
   order by cluster asc, group_id asc, time_lag_seconds_last desc nulls last, topic asc
 )
@@ -104,6 +105,7 @@ select
     when known_minutes is null or known_minutes < :known_minutes or time_lag_seconds_last is null then 'lag_unknown'
     when is_late and sum_offset_lag_last >= sum_offset_lag_first then 'falling_behind'
     when is_late and catches_up_in_seconds > :recover_seconds then 'slow_recovery'
+    when has_gaps or is_late and num_nulls(sum_offset_lag_first, sum_offset_lag_last) > 0 then 'lag_unknown'
     when is_late then 'recovers'
     else 'keeps_up'
   end as reason,

@@ -104,8 +104,8 @@ verdicts:
   impact_unknown:
     status: unknown
     message: >
-      Not evaluated: group {{ group_id }} rebalanced {{ rebalances | counted("time") }}, but arrived or processed records
-      were not reported.
+      Not evaluated: group {{ group_id }} rebalanced {{ rebalances | counted("time") }}, but arrived records,
+      processed records, or lag were not reported.
 causes:
   rebalances_stop_group:
     [poll_interval_exceeded, session_expired, member_leaves, members_unchanged, members_not_reported]
@@ -235,6 +235,10 @@ select
     when e.is_known is null and exists (select from earlier where earlier.cluster = g.cluster) then 'new_group'
     when w.cluster is not null then 'restoring'
     when a.records is null or g.records_consumed is null then 'impact_unknown'
+    when
+      g.records_consumed >= (1 - :lost_share) * a.records
+      and (g.lag_records is null or (e.is_known and e.lag_records is null))
+      then 'impact_unknown'
     when
       g.records_consumed >= (1 - :lost_share) * a.records
       and coalesce(g.lag_records - e.lag_records <= :lost_share * a.records, true)

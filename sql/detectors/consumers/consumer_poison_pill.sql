@@ -87,7 +87,7 @@ verdicts:
   stable: {status: ok, message: "No member left group {{ group_id }}."}
   history_unreadable:
     status: unknown
-    message: "Not evaluated: the commit and membership history of group {{ group_id }} is unreadable."
+    message: "Not evaluated: the commits, lag, or membership history of group {{ group_id }} is unreadable."
 causes:
   poison_pill_stops_partition: [poll_timeout_loop, member_exit_loop]
   poison_pill_rebalances_group: [poll_timeout_loop, member_exit_loop]
@@ -175,6 +175,8 @@ pace as (
     group_id,
     count(*) filter (where is_moving or has_lag) as partitions,
     count(*) filter (where is_moving) as moving_partitions,
+    bool_or(is_moving is null) as is_movement_unknown,
+    bool_or(has_lag is null) as is_lag_unknown,
     percentile_cont(0.5) within group (order by commit_gap_p95_seconds) filter (where is_moving) as gap_seconds
   from place
   group by cluster, group_id
@@ -185,6 +187,7 @@ stuck as (
     p.*,
     a.partitions,
     a.moving_partitions,
+    a.is_movement_unknown,
     count(*) over (partition by p.cluster, p.group_id) as stuck_partitions
   from place as p
   inner join pace as a using (cluster, group_id)
@@ -286,9 +289,11 @@ select
   case
     when g.rebalances is null then 'history_unreadable'
     when r.cluster is null then 'stable'
+    when w.cluster is null and a.is_lag_unknown then 'history_unreadable'
     when w.cluster is null then 'progressing'
     when b.cluster is not null then 'restoring'
-    when w.moving_partitions = 0 or w.stuck_partitions - coalesce(n.neighbor_partitions, 0) > greatest(1, :few_share * w.partitions)
+    when w.moving_partitions = 0 and not w.is_movement_unknown
+      or w.stuck_partitions - coalesce(n.neighbor_partitions, 0) > greatest(1, :few_share * w.partitions)
       then 'group_stuck'
     when w.is_poll_timeout_loop then 'poll_timeout_loop'
     when w.is_member_exit_loop then 'member_exit_loop'
@@ -320,6 +325,7 @@ select
   w.affected
 from metrics.consumer_group_hourly as g
 left join rebalancing as r using (cluster, group_id)
+left join pace as a using (cluster, group_id)
 left join worst as w using (cluster, group_id)
 left join neighbors as n using (cluster, group_id)
 left join latency as x on g.cluster = x.cluster and g.group_id = x.application_id

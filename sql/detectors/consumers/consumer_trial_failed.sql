@@ -93,7 +93,7 @@ verdicts:
   established: {status: ok, message: "Group {{ group_id }} is not new."}
   commits_unknown:
     status: unknown
-    message: "Not evaluated: new group {{ group_id }} has no members, and the commits of the hour are unreadable."
+    message: "Not evaluated: new group {{ group_id }} has no members, and the commits or rebalances of the hour are unreadable."
   lag_unknown:
     status: unknown
     message: "Not evaluated: the lag of new group {{ group_id }} was not reported since its first hours."
@@ -285,7 +285,8 @@ select
     when n.cluster is null then 'established'
     when :passing <> '' and g.group_id ~ :passing then 'ephemeral'
     when f.former_group is not null then 'renamed'
-    when g.members = 0 and a.is_committing is not true and g.commits is null then 'commits_unknown'
+    when g.members = 0 and a.is_committing is not true and (g.commits is null or g.commits > 0 and g.rebalances is null)
+      then 'commits_unknown'
     when g.members = 0 and a.is_committing is not true then 'no_members'
     when coalesce(r.hours, 0) < 3 then 'recent'
     when not r.has_committed and r.hours >= :trial_hours then 'never_commits'

@@ -77,7 +77,7 @@ verdicts:
     message: "Not evaluated: {{ topic }} is fetched at {{ fetches_per_second }} per partition, but no consumer group reads it."
   session_unknown:
     status: unknown
-    message: "Not evaluated: records of the other topics that readers of {{ topic }} consume were not reported."
+    message: "Not evaluated: fetches of the readers of {{ topic }}, or records of their other topics, were not reported."
   follower_fetches_unknown:
     status: unknown
     message: "Not evaluated: partitions or follower fetches of topic {{ topic }} were not reported."
@@ -257,6 +257,7 @@ client_summary as (
     cluster,
     topic,
     bool_and(is_reported and not is_fast) as are_slow,
+    bool_or(is_reported and (is_fast is null or is_fast and is_wasteful is null)) as is_unknown,
     max(fetches_per_second) as fetches_per_second
   from client
   group by cluster, topic
@@ -293,6 +294,7 @@ measured as (
     h.network_in_bytes_per_second as client_network_in_bytes_per_second,
     h.cluster is not null as has_fast_client,
     a.are_slow,
+    a.is_unknown as is_client_unknown,
     r.records_per_second
   from suspect as s
   left join seen as now on s.cluster = now.cluster and s.topic = now.topic and now.hour = :hour
@@ -310,8 +312,8 @@ select
     when reader_fetches_per_second <= :fetches then 'long_polling'
     when readers is null then 'no_group'
     when are_slow then 'unknown_reader'
-    when records_per_second is null then 'session_unknown'
     when records_per_second < :records_per_fetch * reader_fetches_per_second then 'polled'
+    when records_per_second is null or is_client_unknown then 'session_unknown'
     else 'busy_session'
   end as reason,
   cluster,

@@ -48,7 +48,7 @@ verdicts:
   none_open: {status: ok, message: "Topic {{ topic }} has no open transaction."}
   not_reported:
     status: unknown
-    message: "Not evaluated: {{ unreported_partitions | counted('partition') }} of {{ topic }} did not report the last stable offset."
+    message: "Not evaluated: {{ unreported_partitions | counted('partition') }} of {{ topic }} did not report their last stable or log-end offsets."
   short_history:
     status: unknown
     message: "Not evaluated: a transaction on {{ topic }} is open, but offsets are known for only {{ known_seconds }}."
@@ -128,6 +128,7 @@ past as (
       as stuck_seconds,
     extract(epoch from p.observed_at - min(s.offsets_at)) as known_seconds,
     p.log_end_offset > min(s.log_end_offset) filter (where s.last_stable_offset = p.last_stable_offset) as has_grown,
+    bool_or(s.log_end_offset is null and s.last_stable_offset = p.last_stable_offset) as has_unknown_end,
     bool_or(s.last_stable_offset < p.last_stable_offset) as has_moved,
     p.last_stable_offset < p.log_end_offset as is_open
   from current_offsets as p
@@ -174,7 +175,7 @@ summary as (
     topic,
     count(*) filter (where is_hanging) as hanging_count,
     count(*) filter (where is_open) as open,
-    count(*) filter (where is_open is null) as unreported,
+    count(*) filter (where is_open is null or is_stuck and not is_hanging and has_unknown_end) as unreported,
     bool_or(is_stuck) as is_stuck,
     bool_or(is_open and not is_stuck and not has_moved) as is_short,
     sum(log_end_offset - last_stable_offset) filter (where is_hanging) as waiting_records,

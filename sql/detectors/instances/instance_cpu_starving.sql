@@ -79,7 +79,7 @@ verdicts:
     message: >-
       CPU credit balance of instance {{ name }} is {{ cpu_credits }}
       {%- if hours_to_empty %}, enough for {{ hours_to_empty }} at its current use{% endif %}.
-  no_response: {status: unknown, message: "Not evaluated: CloudWatch returned no CPUCreditBalance for instance {{ name }}."}
+  no_response: {status: unknown, message: "Not evaluated: CloudWatch did not return all CPU credit metrics of instance {{ name }}."}
   short_history:
     status: unknown
     message: >-
@@ -157,6 +157,7 @@ charged as (
     b.region,
     b.instance_id,
     count(*) filter (where d.cpu_credits_charged > 0) as hours_charged,
+    count(*) filter (where d.cpu_credits_charged is null) as unknown_hours,
     avg(d.cpu_credits_charged) as credits_per_hour
   from burstable as b
   inner join metrics.instance_health_hourly as d
@@ -170,6 +171,7 @@ evaluated as (
     b.*,
     coalesce(s.known_hours, 0) as known_hours,
     c.hours_charged,
+    c.unknown_hours,
     c.credits_per_hour as charged_per_hour,
     case when s.credits_per_hour > 0 then s.credits_per_hour end as spent_credits_per_hour,
     case when s.credits_per_hour > 0 then b.cpu_credits / s.credits_per_hour end as hours_to_empty,
@@ -202,8 +204,10 @@ select
   case
     when j.cpu_credits is null then 'no_response'
     when j.hours_charged >= :charged_hours then 'surplus_charged'
+    when j.cpu_credits_borrowed > 0 and j.hours_charged + j.unknown_hours >= :charged_hours then 'no_response'
     when j.cpu_credits_borrowed > 0 or j.cpu_credits_charged > 0 then 'surplus_used'
     when j.cpu_credits_most <= :empty_credits then 'throttled'
+    when j.cpu_credits_most is null then 'no_response'
     when j.known_hours < :spent_hours then 'short_history'
     when j.is_spending and j.hours_to_empty <= :warning_hours
       then case when w.days_alike >= :recurring_days and w.fewest > :empty_credits then 'recurring_load' else 'credits_draining' end

@@ -51,7 +51,7 @@ verdicts:
         {% if is_cut_off %}Measure again one day later: demand above the limit is not visible.{% endif %}
     commands: &types
       - >-
-        {% if not cluster_arn %}aws ec2 describe-instance-types --region {{ region }}
+        {% if wanted_bytes_per_second and not cluster_arn %}aws ec2 describe-instance-types --region {{ region }}
         --query 'InstanceTypes[?NetworkInfo.NetworkCards[0].BaselineBandwidthInGbps >= `{{ '%.2f' | format(wanted_bytes_per_second.value * 8 / 1000000000) }}`].InstanceType'
         --output text{% endif %}
       - >-
@@ -234,6 +234,8 @@ evaluated as (
       when coalesce(d.free_hour <= d.burst_hour, d.burst_hour is not null) then 'throttled'
       when n.has_burst and n.minutes_above_lately >= :lately_minutes and n.minutes_above_baseline >= :lasting_minutes
         then case when w.days_alike >= :recurring_days and w.was_throttled is not true then 'recurring_burst' else 'bursting' end
+      when num_nulls(n.minutes_at_peak, n.minutes_above_baseline, n.minutes_above_lately, n.minutes_at_baseline_lately) > 0
+        then 'datapoints_missing'
       when n.minutes_above_baseline > 0 then 'short_burst'
       else 'within_limits'
     end as finding

@@ -74,7 +74,7 @@ verdicts:
       {{ least_hours.value }} h are needed.
   not_reported:
     status: unknown
-    message: "Not evaluated: {{ name }} reported neither its heap after garbage collection nor its resident memory."
+    message: "Not evaluated: {{ name }} did not report its heap after garbage collection, its resident memory, or its memory limit."
     details: ["The memory of its host is unknown, or shared with other JVMs."]
   no_response: {status: unknown, message: "Not evaluated: {{ name }} did not respond over JMX."}
 causes:
@@ -292,7 +292,7 @@ select
     when p.samples is null then 'no_response'
     when s.name = 'memory' then 'memory_growth'
     when s.name = 'heap' then 'heap_growth'
-    when k.heap_hours is not null and (k.heap_bytes is null or k.native_bytes is null) then 'not_reported'
+    when k.heap_hours is not null and num_nulls(k.heap_bytes, k.native_bytes, p.memory_limit_bytes) > 0 then 'not_reported'
     when k.hours >= :least_hours then 'steady'
     else 'short_history'
   end as reason,

@@ -86,7 +86,9 @@ verdicts:
       Not evaluated: {{ unresponsive_processes }} of {{ processes | counted("process", "processes") }} of {{ name }} did not
       respond over JMX, and may hold standbys.
   topics_not_reported: {status: unknown, message: "Not evaluated: topics of the cluster of {{ name }} were not reported in this hour."}
-  store_size_not_reported: {status: unknown, message: "Not evaluated: the number of records in stores of {{ name }} was not reported."}
+  store_size_not_reported:
+    status: unknown
+    message: "Not evaluated: the number of records in stores of {{ name }}, or in their changelogs, was not reported."
   tasks_not_reported:
     status: unknown
     message: "Not evaluated: {{ name }} reported fewer tasks than its changelogs have partitions; other processes may exist."
@@ -182,6 +184,7 @@ application_state as (
     count(distinct store) filter (where has_no_standby) as stores_without_standby,
     bool_or(coalesce(all_tasks, 0) < partitions) as has_missing_tasks,
     bool_or(has_no_standby and records_per_task is null) as has_unknown_size,
+    bool_or(offsets_per_task is null) as has_unknown_log,
     sum(records_per_task * tasks) / nullif(
       sum(offsets_per_task * tasks) filter (where records_per_task is not null), 0
     ) as live_ratio,
@@ -303,7 +306,7 @@ select
     when s.cluster is null then 'stateless'
     when w.seconds >= :restore_seconds and not s.has_missing_tasks then 'slow_failover'
     when s.has_missing_tasks then 'tasks_not_reported'
-    when s.has_unknown_size then 'store_size_not_reported'
+    when s.has_unknown_size or s.has_unknown_log and r.records_to_restore > 0 then 'store_size_not_reported'
     when s.stores_without_standby = 0 then 'has_standbys'
     else 'fast_failover'
   end as reason,

@@ -195,7 +195,7 @@ select
     when b.uncleanable_partitions > 0 then 'uncleanable'
     when o.broker_id is not null then 'not_deleted'
     when b.samples is null then 'no_response'
-    when num_nulls(b.cleaner_last_run_seconds, b.uncleanable_partitions) > 0 then 'not_reported'
+    when num_nulls(b.cleaner_last_run_seconds, b.uncleanable_partitions, b.dead_cleaner_threads) > 0 then 'not_reported'
     when l.cluster is not null and c.cluster is null then 'nothing_compacted'
     when b.cleaner_last_run_seconds >= :still_hours * 3600 and c.cluster is null then 'not_reported'
     when b.cleaner_last_run_seconds >= :still_hours * 3600 then 'not_run'

@@ -131,7 +131,7 @@ log_end as (
     sum(log_end_offset) filter (where hour = :hour) as now_end,
     sum(log_end_offset_first) filter (where hour = :hour) as first_end,
     sum(log_end_offset) filter (where hour < :hour) as day_ago_end,
-    bool_or(log_end_offset is null) filter (where hour = :hour) as is_unknown
+    bool_or(log_end_offset is null) as is_unknown
   from metrics.partition_hourly
   where hour in (:hour, :hour - interval '24 hours')
   group by cluster, topic

@@ -30,7 +30,8 @@ def incident(module_warehouse: sa.Engine) -> DeliveryScenario:
         connection.execute(
             sa.text("""
             insert into detect.detector (detector, title, severity, maturity, owner, header, sql_checksum, loaded_at)
-            select id, id || ' title', 'critical', 'stable', 'sre', '{}', 'abc', now() from unnest(cast(:ids as text[])) as id"""),
+            select id, id || ' title', 'critical', 'stable', 'sre', '{}', 'abc', now()
+            from unnest(cast(:ids as text[])) as id"""),
             {"ids": ["ebs_volume_starving", LAG]},
         )
         for number, size in ((-1, 100), (0, 200)):
