@@ -72,14 +72,15 @@ def commands(template: str, values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(line for each in lines if (line := " ".join(each.split())))
 
 
-def names_in(template: str) -> set[str]:
-    """Names of the variables that a template uses.
+@lru_cache(maxsize=4000)
+def names_in(template: str) -> frozenset[str]:
+    """Names of the variables that a template uses. Headers share many texts, so each is parsed once.
 
     Raises:
         StreamwardenError: the template is invalid.
     """
     try:
-        return jinja2.meta.find_undeclared_variables(_SENTENCES.parse(template))
+        return frozenset(jinja2.meta.find_undeclared_variables(_SENTENCES.parse(template)))
     except jinja2.TemplateError as error:
         raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
 
