@@ -152,8 +152,7 @@ def _sample(hour: datetime, minute: int, *, since: datetime | None) -> Row:
 
 
 def _group(group: str, topic: str, number: int) -> Rows:
-    members = {"cluster": CLUSTER, "group_id": group, "state": "STABLE", "members": 2}
-    yield "metrics.consumer_group_hourly", members
+    lags: list[int] = []
     for partition in range(TOPICS[topic]):
         leader = BROKERS[partition % 3]
         first_late_hour = {
@@ -165,11 +164,16 @@ def _group(group: str, topic: str, number: int) -> Rows:
         rhythm = {"arriving_per_second": 40, "reading_per_second_low": 31 if is_late else 40,
                   "reading_per_second_high": 31 if is_late else 40, "reading_seconds": 3600}  # fmt: skip
         lag_seconds = (number - FIRST_THROTTLED_HOUR + 1) * (900 if group == "billing" else 700) if is_late else 0
+        lags.append(lag_seconds)
         yield "metrics.consumer_partition_hourly", {
             "cluster": CLUSTER, "group_id": group, "topic": topic, "partition": partition, "lag_seconds": lag_seconds,
             "lag_records": lag_seconds * 40, "status": "warn" if is_late else "ok", "client_id": f"{group}-1",
             "host": f"/10.0.1.{partition % 2}", **rhythm,
         }  # fmt: skip
+    yield "metrics.consumer_group_hourly", {
+        "cluster": CLUSTER, "group_id": group, "state": "STABLE", "members": 2, "lag_seconds_max": max(lags),
+        "lag_records": sum(lags) * 40, "lag_records_max": max(lags) * 40, "lag_unknown_partitions": 0,
+    }  # fmt: skip
     hosts = [0, 1] if number < FIRST_THROTTLED_HOUR or group != "search" else [0, 1, 2]
     for host in hosts:
         yield "inventory.consumer_member_hourly", {

@@ -1,5 +1,5 @@
--- Resources that a resource depends on (upstream) and that depend on it (downstream), over at most three links, with their
--- worst severity now: the worst ones of each kind, and how many there are.
+-- Resources that a resource depends on (upstream) and that depend on it (downstream), with their worst severity now: the
+-- worst ones of each kind, and how many there are. Five links lead from a volume to the groups that its brokers serve.
 with recursive against (bases) as (
   -- Links against the direction of the chain (an instance loads its volumes) would lead back.
   values (array['uses', 'loads', 'runs as', 'reads for', 'has topics on'])
@@ -11,7 +11,7 @@ upstream as (
   select l.upstream, w.depth + 1
   from upstream as w
   inner join detect.resource_link as l on w.key = l.downstream
-  where w.depth < 3 and l.basis <> all(cast((select a.bases from against as a) as text[]))
+  where w.depth < 5 and l.basis <> all(cast((select a.bases from against as a) as text[]))
 ),
 
 downstream as (
@@ -20,7 +20,7 @@ downstream as (
   select l.downstream, w.depth + 1
   from downstream as w
   inner join detect.resource_link as l on w.key = l.upstream
-  where w.depth < 3 and l.basis <> all(cast((select a.bases from against as a) as text[]))
+  where w.depth < 5 and l.basis <> all(cast((select a.bases from against as a) as text[]))
 ),
 
 walk as (

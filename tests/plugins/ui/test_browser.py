@@ -79,6 +79,24 @@ def picture(page: Any, name: str, **how: Any) -> None:
         drawn.quantize(128).save(file, optimize=True)
 
 
+def test_a_volume_leads_to_the_groups_that_it_delays_and_back(
+    chromium: Any, airflow: Airflow, sample_fleet: SampleFleet
+) -> None:
+    with page_of(chromium, airflow, "viewer") as page:
+        page.goto(f"/streamwarden/incidents/{sample_fleet.root}")
+        start = page.locator("main").inner_text().split("Firing since ")[1][: len("2026-01-05 10:12 UTC")]
+        assert start.endswith(":12 UTC"), "the minute in which the throttling began"
+        page.get_by_role("link", name="timeline, dependencies").click()
+        expect(page.locator("section:has(#firing)")).to_contain_text(f"Firing since {start}.")
+        downstream = page.locator("section:has(#chain) .halves > div").last
+        expect(downstream).to_contain_text("3 consumer groups 3 with a firing finding")
+        downstream.get_by_role("link", name="billing", exact=True).click()
+        expect(page.locator("h1")).to_have_text("orders-prod/billing")
+        expect(page.locator("section:has(#metrics)")).to_contain_text("Lag max")
+        upstream = page.locator("section:has(#chain) .halves > div").first
+        expect(upstream).to_contain_text("vol-03a1b2c3d4e5f607")
+
+
 @pytest.mark.parametrize("user", ["viewer", "editor"])
 def test_an_incident_shows_its_root_cause_effects_hours_and_changes(
     chromium: Any, airflow: Airflow, sample_fleet: SampleFleet, user: str
