@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker, Cluster
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_broker_runs_on_free_ports_and_keeps_its_data_over_a_restart(tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:

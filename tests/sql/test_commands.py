@@ -66,6 +66,7 @@ def _options_of_tool(tool: str) -> frozenset[str]:
     return frozenset(_options("".join(one.stdout + one.stderr for one in helped)))
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "tool", sorted({name for line in TEMPLATES for name in re.findall(r"kafka-[a-z-]+\.sh", line)})

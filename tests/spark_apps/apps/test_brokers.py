@@ -150,6 +150,7 @@ def test_hours_join_exactly_and_a_restart_counts_from_the_start(
     assert 0 < app["gc_seconds"] < app["covered_seconds"]
 
 
+@pytest.mark.rare
 def test_failed_produces_are_counted_by_error_and_topic(broker: Broker, warehouse: sa.Engine, spark: Any) -> None:
     """Rejected: batches that are too large, records without a key, an old timestamp. Other records are accepted."""
     hour, servers = present_hour(), broker.bootstrap_servers
@@ -364,6 +365,7 @@ def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> No
     assert hourly == {"a": (12, 7), "b": (None, None)}
 
 
+@pytest.mark.rare
 def test_bytes_read_from_tiered_storage_are_a_part_of_bytes_out(
     warehouse: sa.Engine, spark: Any, tmp_path: Path
 ) -> None:

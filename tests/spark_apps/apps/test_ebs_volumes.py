@@ -194,6 +194,7 @@ def test_a_source_that_is_down_deletes_nothing(spark: Any, endpoint: AwsEndpoint
         endpoint.faults.clear()
 
 
+@pytest.mark.rare
 def test_a_backfill_uses_the_period_that_cloudwatch_still_has_and_the_inventory_of_that_hour(
     spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
 ) -> None:
@@ -229,6 +230,7 @@ def test_a_backfill_uses_the_period_that_cloudwatch_still_has_and_the_inventory_
     assert not rows(warehouse, "select 1 from inventory.instance_hourly where hour = :hour", hour=old)
 
 
+@pytest.mark.rare
 def test_volume_and_instance_limits_are_distinguished(
     spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
 ) -> None:

@@ -170,6 +170,7 @@ def check_clients(clients: Sequence[Any], of_topics: Sequence[Any]) -> None:
     assert sum(row["records"] for row in read) <= RECORDS and all(row["bytes"] > row["records"] for row in read)
 
 
+@pytest.mark.rare
 def test_a_jvm_without_kafka_streams(broker: Broker, spark: Any) -> None:
     endpoint = {"role": "app", "app": "plain", "cluster": "demo", "url": broker.jolokia_url}
     config = Config.model_validate(

@@ -112,6 +112,7 @@ def test_a_replaced_instance_and_an_unresponsive_one(spark: Any, endpoint: AwsEn
     assert "Stop and start the instance" in said["search"]["actions"][0]
 
 
+@pytest.mark.rare
 def test_a_network_that_bursts_at_its_peak_or_whose_limits_are_unknown(
     spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
 ) -> None:
@@ -146,6 +147,7 @@ def test_a_network_that_bursts_at_its_peak_or_whose_limits_are_unknown(
     assert ">= `20.00`]" in said[detailed]["commands"][0]
 
 
+@pytest.mark.rare
 def test_cpu_credits_of_burstable_instances(
     spark: Any, endpoint: AwsEndpoint, world: World, warehouse: sa.Engine
 ) -> None:

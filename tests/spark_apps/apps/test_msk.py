@@ -87,6 +87,7 @@ def verdicts(warehouse: sa.Engine, detector: str, hour: datetime = LAST) -> dict
     return {row["resource_name"]: row for row in found}
 
 
+@pytest.mark.rare
 def test_an_hour_of_a_cluster_with_enhanced_monitoring(world: World, run: Run, warehouse: sa.Engine) -> None:
     world.msk.add(MskCluster(ACCOUNT, REGION, "orders", level="PER_BROKER", tags={"owner": "shop"}))
     first = run()

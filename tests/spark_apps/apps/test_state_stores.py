@@ -176,6 +176,7 @@ def test_a_change_stays_known_while_old_values_are_in_the_log_and_no_longer(
     assert run_hour(last)[topic]["status"] == "ok"
 
 
+@pytest.mark.rare
 def test_values_that_are_not_json_are_named_and_windows_are_recognized(
     changelog: Any, run_hour: Any, warehouse: sa.Engine
 ) -> None:
@@ -267,6 +268,7 @@ def test_four_bytes_that_are_no_length_are_no_record_context(spark: Any) -> None
     assert [row.is_own for row in found] == [False] * 3 + [True, False, False]
 
 
+@pytest.mark.rare
 def test_framed_values_are_evaluated_by_their_registered_schemas(
     changelog: Any, run_hour: Any, schema_registry: Config, warehouse: sa.Engine
 ) -> None:
