@@ -41,18 +41,11 @@ found as (
 )
 
 select
-  shown.*,
-  coalesce(detect.firing_since(shown.fingerprint), shown.since_hour) as since
-from (
-  select
-    f.*,
-    count(*) over () as total
-  from found as f
-  where cast(:owner as text[]) is null or coalesce(f.owner, 'unassigned') = any(cast(:owner as text[]))
-  order by
-    public.severity_rank(f.severity), f.effects desc, f.since_hour desc nulls last, f.resource_name asc, f.fingerprint asc
-  limit cast(:most as integer) offset cast(:skip as integer)
-) as shown
-order by
-  public.severity_rank(shown.severity), shown.effects desc, shown.since_hour desc nulls last, shown.resource_name asc,
-  shown.fingerprint asc
+  f.*,
+  -- Of the rows that are shown only: PostgreSQL computes what is expensive after the limit.
+  coalesce(detect.firing_since(f.fingerprint), f.since_hour) as since,
+  count(*) over () as total
+from found as f
+where cast(:owner as text[]) is null or coalesce(f.owner, 'unassigned') = any(cast(:owner as text[]))
+order by public.severity_rank(f.severity), f.effects desc, f.since_hour desc nulls last, f.resource_name asc, f.fingerprint asc
+limit cast(:most as integer) offset cast(:skip as integer)

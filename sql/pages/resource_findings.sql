@@ -14,7 +14,7 @@ select
   r.params,
   e.metrics,
   e.hour = newest.hour as is_newest,
-  coalesce(t.opened_hour, f.since_hour, e.hour) as since_hour,
+  coalesce(t.opened_hour, f.since_hour, e.hour) as first_hour,
   case when e.status = 'firing' then detect.firing_since(e.fingerprint, e.hour) end as firing_since,
   t.ticket_id,
   t.muted,

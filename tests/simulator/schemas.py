@@ -388,24 +388,19 @@ class _Builder:
         """Visible once enough of the new values have only null, and so many old ones have none that chance is out."""
         old, path = self.leaf(self.schema(), *_LEAVES)
         names = _names(old, path)
-
-        def shows(store: Store, at: datetime) -> bool:
-            (before, _), (since, nulls) = (store.nulls_of(release, names, at) for release in (0, 1))
-            return nulls >= KNOWN_BY and before * nulls >= KNOWN_BY * since
-
         new = self.edit(old, path, lambda node: replace(node, null=0.35))
-        self._fault_once("nullability gained", old, new, shows)
+        self._fault_once("nullability gained", old, new, _nulls_show(names, with_nulls=1))
 
     def null_lost(self) -> None:
         """Visible once there are so many new values that enough of them would have had only null before."""
         old, path = self.leaf(self.schema(), *_LEAVES)
         names = _names(old, path)
-
-        def shows(store: Store, at: datetime) -> bool:
-            (before, nulls), (since, _) = (store.nulls_of(release, names, at) for release in (0, 1))
-            return nulls >= KNOWN_BY and since * nulls >= KNOWN_BY * before
-
-        self._fault_once("nullability lost", self.edit(old, path, lambda node: replace(node, null=0.35)), old, shows)
+        self._fault_once(
+            "nullability lost",
+            self.edit(old, path, lambda node: replace(node, null=0.35)),
+            old,
+            _nulls_show(names, with_nulls=0),
+        )
 
     def made_optional(self) -> None:
         old, path = self.leaf(self.schema(), *_LEAVES)
@@ -665,6 +660,20 @@ class _Builder:
         store.rest = lambda value, minute, chance: (
             bytes([chance.randrange(2)]) + json.dumps(value, ensure_ascii=False).encode()
         )
+
+
+def _nulls_show(names: list[str], *, with_nulls: int) -> Callable[[Store, datetime], bool]:
+    """Whether so many values of the other release would have had only null at a path that chance is out.
+
+    Args:
+        with_nulls: the release that has nulls there, 0 or 1.
+    """
+
+    def shows(store: Store, at: datetime) -> bool:
+        (total, nulls), (others, _) = (store.nulls_of(release, names, at) for release in (with_nulls, 1 - with_nulls))
+        return nulls >= KNOWN_BY and others * nulls >= KNOWN_BY * total
+
+    return shows
 
 
 def _holds_constant(store: Store, moment: datetime) -> bool:

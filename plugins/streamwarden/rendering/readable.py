@@ -98,9 +98,10 @@ def labels(columns: Iterable[str]) -> dict[str, str]:
 
 def counted(number: int | None, one: str, many: str | None = None) -> str:
     """`1 rule`, `2 rules`; `an unknown number of rules` where it is missing."""
+    several = many or f"{one}s"
     if number is None:
-        return f"an unknown number of {many or one + 's'}"
-    return f"{_number(number)} {one if number == 1 else many or one + 's'}"
+        return f"an unknown number of {several}"
+    return f"{_number(number)} {one if number == 1 else several}"
 
 
 def moment(value: datetime) -> str:

@@ -40,9 +40,12 @@ def short_moment(value: datetime) -> str:
     return f"{value.astimezone(UTC):%d %b %H:%M}"
 
 
-def with_unit(text: str) -> str:
-    """A value that does not break before its unit; longer texts may break."""
-    return text.replace(" ", "\N{NO-BREAK SPACE}") if len(text) <= VALUE_LENGTH else text
+def metrics(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Labels and values, which do not break before their unit; longer texts may break."""
+    return [
+        (label, text.replace(" ", "\N{NO-BREAK SPACE}") if len(text) <= VALUE_LENGTH else text)
+        for label, text in readable_metrics(values)
+    ]
 
 
 def web_link(url: str | None) -> str | None:
@@ -62,6 +65,6 @@ def paragraphs(text: str) -> list[str]:
 _TEMPLATES = folder_templates(
     Path(__file__).parent / "templates",
     hour_span=hour_span, ago=ago, web_link=web_link, short_moment=short_moment, paragraphs=paragraphs,
-    metrics=readable_metrics, with_unit=with_unit, resource_path=resource_path, display_name=display_name,
+    metrics=metrics, resource_path=resource_path, display_name=display_name,
     iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 )  # fmt: skip
