@@ -57,7 +57,10 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
         # Persisted: a source is queried once, however many tables are computed from it. Not as serialized bytes
         # (MEMORY_AND_DISK): Spark holds each task's share of them until the task ends, although it counts it as freed.
         sources = {source: kept(frame) for source, frame in module.extract(spark, hour, config).items()}
-        frames = module.transform(sources, hour, config)
+        with ThreadPoolExecutor(1) as reader:
+            reading = reader.submit(coverage_of(spark, sources).count)
+            frames = module.transform(sources, hour, config)  # planned while the sources are read
+            reading.result()
         # Gaps besides the tables: data that was read but could not be used for any table.
         gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}
         rows = replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources | gaps), started_at)
@@ -78,10 +81,11 @@ def small_apps(warehouse: sa.Engine) -> list[str]:
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
     """Responses of sources, from the frames with a `gap` column: source, resource_name, status, message.
 
-    `gap` is null for a response, otherwise `<status>: <message>`, with status late, refused, or missing.
+    `gap` is null for a response, otherwise `<status>: <message>`, with status late, refused, or missing. Rows without
+    a `resource` repeat what another row of the same resource says.
     """
     responses = [
-        frame.select(f.lit(source).alias("source"), "resource", "gap")
+        frame.filter("resource is not null").select(f.lit(source).alias("source"), "resource", "gap")
         for source, frame in sources.items()
         if "gap" in frame.columns
     ]

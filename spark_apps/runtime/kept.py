@@ -12,6 +12,7 @@ A leaf is no part of the plan that it was made from: frames must be derived from
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from weakref import WeakSet
 
 from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +55,12 @@ def leaf(frame: DataFrame, tasks: int = 1) -> DataFrame:
 def in_one_task(frame: DataFrame) -> DataFrame:
     """The frame, computed from leaves by one task where few rows are expected; otherwise unchanged."""
     return frame.coalesce(1) if _is(frame.sparkSession, _ONE_TASK) else frame
+
+
+def tables_at_once(frames: Mapping[str, DataFrame]) -> int:
+    """How many tables are filled at a time: two in an hour of few rows, so that one is planned while tasks fill the
+    other; one in a large hour, for its memory."""
+    return 2 if any(_is(frame.sparkSession, _SMALL) for frame in frames.values()) else 1
 
 
 def _is(spark: SparkSession, what: str) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
@@ -22,6 +23,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import ONLY_PRESENT
 from streamwarden.base.warehouse import address_of_engine, ensure_day
 
+from spark_apps.runtime.kept import tables_at_once
 from spark_apps.runtime.warehouse_io import fill_staging
 
 _SPARK_TYPE = {
@@ -67,8 +69,8 @@ def replace_hour(
             if coverage is not None:
                 by_app = {"app": f.lit(app.name), "asked_at": f.lit(started_at)}
                 stages["detect.coverage"].fill(coverage.withColumns(by_app))
-            for table, frame in frames.items():
-                stages[table].fill(frame)
+            with ThreadPoolExecutor(tables_at_once(frames)) as pool:
+                list(pool.map(lambda table: stages[table].fill(frames[table]), frames))
             return _publish(engine, lock, app, hour, stages, started_at)
         finally:
             with suppress(sa.exc.SQLAlchemyError):  # the next run drops it

@@ -21,6 +21,8 @@ from spark_apps.runtime.kept import set_small
 
 COMPILED_FROM_ROWS = 5_000
 """For an app that writes fewer rows an hour, compiling a plan costs more than interpreting it."""
+LEAVES_UP_TO_ROWS = 20_000
+"""For an app that writes fewer rows an hour, sources are leaves of later plans (see `kept`)."""
 ROWS_PER_PIECE = 25_000
 """Rows that an app writes, per shuffle partition: the commits behind them, two dozen per row, take some 50 MB."""
 BROADCAST_UP_TO_ROWS = 500_000
@@ -177,10 +179,11 @@ def session_for(spark: SparkSession, expected_rows: int) -> SparkSession:
     if expected_rows < COMPILED_FROM_ROWS:
         own.conf.set("spark.sql.codegen.wholeStage", "false")
         own.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    if expected_rows < COMPILED_FROM_ROWS and is_local(spark):  # a leaf is lost with the executor that has it
-        set_small(own, one_task=expected_rows > 0)
+    if expected_rows < LEAVES_UP_TO_ROWS and is_local(spark):  # a leaf is lost with the executor that has it
         # An app that never ran may have many rows.
-        for name, value in (_ONE_TASK if expected_rows else {}).items():
+        one_task = 0 < expected_rows < COMPILED_FROM_ROWS
+        set_small(own, one_task=one_task)
+        for name, value in (_ONE_TASK if one_task else {}).items():
             own.conf.set(name, value)
     return own
 

@@ -4,7 +4,8 @@ Series are numbered by account and region and requested in calls of 500, the max
 batches. So a fleet costs ⌈series / 500⌉ calls per page of 100,800 data points, whatever the number of tasks. All
 tasks together stay below the API's quotas of calls and data points (CloudWatch User Guide, "CloudWatch service
 quotas"). The result is in long format: one row per series and data point, one without a time for a series without
-data points (that is a response, not a gap), and one per task and region with the cost.
+data points (that is a response, not a gap), and one per task and region with the cost. Only a series' first row, and
+one with a gap, names its `resource`: these are what coverage needs.
 
 Metrics with InternalError or PartialData are requested again; what stays incomplete keeps its data points, and gets
 a gap. Permissions: cloudwatch:GetMetricData, cloudwatch:ListMetrics. Cost: $0.01 per 1,000 metrics requested.
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -329,6 +330,7 @@ def _rows(
         values += answer.points.values()
     silent = [i for i, answer in enumerate(answers) if gaps[i] or not answer.points]
     points, count = len(which), len(which) + len(silent)
+    firsts = [None if i == before else i for before, i in pairwise([-1, *which])] + silent
     which += silent
     times += [None] * len(silent)
     values += [None] * len(silent)
@@ -338,7 +340,7 @@ def _rows(
         return pa.array([getattr(series, column) for series in batch], pa.string()).take(index)
 
     seconds = pa.array(times, pa.float64()).cast(pa.int64(), safe=False)
-    resource = pa.array([f"{place} {series.resource_id}" for series in batch]).take(index)
+    resources = pa.array([f"{place} {series.resource_id}" for series in batch])
     gap = pa.array([None] * points + [gaps[i] for i in silent], pa.string())
     nothing = pa.nulls(count, pa.int32())
     columns = {
@@ -351,7 +353,7 @@ def _rows(
         "value": pa.array(values, pa.float64()),
         "calls": nothing,
         "metrics_asked": nothing,
-        "resource": resource,
+        "resource": resources.take(pa.array(firsts, pa.int32())),
         "gap": gap,
     }
     return pa.RecordBatch.from_pydict(columns, schema=SCHEMA)

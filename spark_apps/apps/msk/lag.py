@@ -12,24 +12,26 @@ from spark_apps.apps.msk.series import LAG, OF_LAG
 
 def lag_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     """The columns of metrics.msk_consumer_lag_hourly: a group on a topic, with at least one point."""
-    parts = f.split("resource_id", OF_LAG)
-    points = (
+    at, value = f.col("at"), f.col("value")
+    of_hour = {
+        "first": f.min_by(value, at),
+        "last": f.max_by(value, at),
+        "min": f.min(value),
+        "max": f.max(value),
+        "seconds": f.sum("period_seconds"),
+    }
+    metrics = (
         sources["cloudwatch_lag"]
-        .filter(f.col("at").isNotNull() & (f.col("at") >= f.lit(hour)))
-        .withColumns({"cluster": parts[0], "group_id": parts[1], "topic": parts[2]})
+        .filter(at.isNotNull() & (at >= f.lit(hour)))
+        .groupBy("resource_id", "metric")
+        .agg(*(column.alias(name) for name, column in of_hour.items()))
     )
 
-    def of(metric: str, pick: Column) -> Column:
-        return f.when(f.col("metric") == metric, pick)
+    def of(metric: str, name: str) -> Column:
+        return f.max(f.when(f.col("metric") == metric, f.col(name)))
 
-    value, at = f.col("value"), f.col("at")
-    columns = []
-    for metric in LAG:
-        columns += [
-            f.min_by(of(metric, value), of(metric, at)).alias(f"{metric}_first"),
-            f.max_by(of(metric, value), of(metric, at)).alias(f"{metric}_last"),
-            f.min(of(metric, value)).alias(f"{metric}_min"),
-            f.max(of(metric, value)).alias(f"{metric}_max"),
-        ]
-    minutes = f.sum(of("max_offset_lag", f.col("period_seconds"))) / 60
-    return points.groupBy("cluster", "group_id", "topic").agg(minutes.cast("int").alias("minutes_present"), *columns)
+    minutes = (of("max_offset_lag", "seconds") / 60).cast("int").alias("minutes_present")
+    columns = [of(metric, name).alias(f"{metric}_{name}") for metric in LAG for name in of_hour if name != "seconds"]
+    id_parts = f.split("resource_id", OF_LAG)
+    names = {name: id_parts[i] for i, name in enumerate(("cluster", "group_id", "topic"))}
+    return metrics.groupBy("resource_id").agg(minutes, *columns).withColumns(names).drop("resource_id")

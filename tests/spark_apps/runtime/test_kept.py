@@ -13,11 +13,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from spark_apps.runtime.kept import kept, leaf
-from spark_apps.runtime.session import COMPILED_FROM_ROWS, session_for
+from spark_apps.runtime.session import COMPILED_FROM_ROWS, LEAVES_UP_TO_ROWS, session_for
 from spark_apps.sources.read_source import read_source
 
 pytestmark = pytest.mark.slow
-SIZES = {"never ran": 0, "small": 10, "large": COMPILED_FROM_ROWS}
+SIZES = {"never ran": 0, "small": 10, "middle": COMPILED_FROM_ROWS, "large": LEAVES_UP_TO_ROWS}
 SCHEMA = "name string, n bigint"
 
 
@@ -71,6 +71,7 @@ def test_plans_of_a_small_hour_begin_at_its_sources(spark: Any, tmp_path: Path) 
     assert {name: "MapInArrow" in plan for name, plan in plans.items()} == {
         "never ran": False,
         "small": False,
+        "middle": False,
         "large": True,
     }
 
@@ -87,9 +88,10 @@ def test_the_tables_of_a_small_hour_are_one_task_each(spark: Any, tmp_path: Path
     assert {name: "Exchange" in plan for name, plan in plans.items()} == {
         "never ran": True,
         "small": False,
+        "middle": True,
         "large": True,
     }
-    assert partitions == {"never ran": 2, "small": 1, "large": 2}
+    assert partitions == {"never ran": 2, "small": 1, "middle": 2, "large": 2}
 
 
 def test_a_leaf_is_made_once(spark: Any) -> None:
