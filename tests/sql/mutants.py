@@ -4,7 +4,8 @@ Each mutant has one change in the SQL of a detector or of a function or view tha
 against each mutant. A mutant of a function or view that no case detects may be detected by tests/sql/functions.
 
 A mutant that PostgreSQL rejects does not count. An undetected mutant is printed with file, line, and column. Mutants
-with equivalent results are listed in equivalent_mutants.yaml, with the reason.
+with equivalent results are listed in equivalent_mutants.yaml, with the reason. Each detector's figures are printed as
+soon as they are known, those of shared functions at the end.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import random
 import re
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import psycopg
@@ -385,20 +390,22 @@ def _fail(warehouse: sa.Engine, files: Iterable[str]) -> bool:
         return pytest.main([*files, "-x", "-p", "no:cacheprovider"], [_Warehouse(warehouse)]) != pytest.ExitCode.OK
 
 
-def report(scores: Sequence[Score]) -> str:
-    """Undetected mutants and their share: of each detector's own SQL, then of the functions and views they call."""
-    lines: list[str] = []
-    for one in scores:
-        own = [mutant for mutant in one.tried if not mutant.source.name]
-        undetected = [mutant for mutant in one.undetected if not mutant.source.name]
-        lines += [_shown(mutant) for mutant in undetected]
-        lines.append(f"{one.detector}: {_share(undetected, own)}; {one.rejected} rejected, {one.seconds:.0f} s")
+def report(one: Score) -> str:
+    """Undetected mutants of a detector's own SQL, and their share."""
+    own, undetected = _own(one.tried), _own(one.undetected)
+    share = f"{one.detector}: {_share(undetected, own)}; {one.rejected} rejected, {one.seconds:.0f} s"
+    return "\n".join([*map(_shown, undetected), share])
+
+
+def report_all(scores: Sequence[Score]) -> str:
+    """Undetected mutants of the functions and views that detectors call, their share, and that of all detectors."""
     called, undetected = called_by(scores)
-    lines += [_shown(mutant) for mutant in undetected]
+    lines = [_shown(mutant) for mutant in undetected]
     if called:
         lines.append(
             f"functions and views: {_share(undetected, called)} by detectors that call them and by their tests"
         )
+    lines.append(f"{len(scores)} detectors: {_share(*_all_own(scores))}")
     return "\n".join(lines)
 
 
@@ -411,9 +418,20 @@ def called_by(scores: Sequence[Score]) -> tuple[list[Mutant], list[Mutant]]:
 
 def is_good(scores: Sequence[Score]) -> bool:
     """Whether the share of undetected mutants in the detectors' own SQL is at most MAX_UNDETECTED_RATIO."""
-    own = [mutant for one in scores for mutant in one.tried if not mutant.source.name]
-    undetected = [mutant for one in scores for mutant in one.undetected if not mutant.source.name]
+    undetected, own = _all_own(scores)
     return len(undetected) <= MAX_UNDETECTED_RATIO * len(own)
+
+
+def _all_own(scores: Sequence[Score]) -> tuple[list[Mutant], list[Mutant]]:
+    """Undetected and tried mutants of the detectors' own SQL."""
+    return (
+        [mutant for one in scores for mutant in _own(one.undetected)],
+        [mutant for one in scores for mutant in _own(one.tried)],
+    )
+
+
+def _own(found: Iterable[Mutant]) -> list[Mutant]:
+    return [mutant for mutant in found if not mutant.source.name]
 
 
 def _shown(mutant: Mutant) -> str:
@@ -443,28 +461,44 @@ def main() -> None:
     ]
     if unknown := set(wanted) - {*DETECTORS, cause_mutants.NAME}:
         sys.exit(f"ONLY={min(unknown)}: no such detector; there are: {', '.join(DETECTORS)}.")
-    scores = []
-    detected = set[Mutant]()
-    with a_database() as url:
-        warehouse = engine(url)
-        migrate_for_any_month(warehouse)
-        for id_ in wanted:
+    draw = {"only": given.n, "seed": given.seed}
+    scores: list[Score] = []
+    detected = frozenset[Mutant]()
+    with ExitStack() as stack:
+        warehouses = [engine(stack.enter_context(a_database())) for _ in range(os.cpu_count() or 1)]
+        idle: SimpleQueue[sa.Engine] = SimpleQueue()
+        for warehouse in warehouses:
+            migrate_for_any_month(warehouse)
+            idle.put(warehouse)
+
+        def score_one(id_: str) -> Score:
+            warehouse = idle.get()
             try:
                 if id_ == cause_mutants.NAME:
-                    scores.append(cause_mutants.score(warehouse, given.n, given.seed))
-                else:
-                    scores.append(score(warehouse, DETECTORS[id_], given.n, given.seed, detected))
-            except StreamwardenError as error:
-                sys.exit(str(error))
-            detected |= set(scores[-1].tried) - set(scores[-1].undetected)
-            print(f"{id_}: {scores[-1].seconds:.0f} s", file=sys.stderr, flush=True)
-        if given.n is not None:
-            detected |= set(detected_by_callers(warehouse, scores))
-        remaining = [mutant for mutant in called_by(scores)[1] if mutant not in detected]
-        detected |= set(detected_by_tests(warehouse, remaining))
+                    return cause_mutants.score(warehouse, **draw)
+                return score(warehouse, DETECTORS[id_], **draw, detected=detected)
+            finally:
+                idle.put(warehouse)
+
+        cases = {id_: len(of_detector) for id_, of_detector in CASES_OF.items()}
+        cases[cause_mutants.NAME] = len(cause_mutants.CASES)
+        long_ones_first = sorted(wanted, key=lambda id_: -cases[id_])
+        pool = stack.enter_context(ThreadPoolExecutor(len(warehouses)))  # PostgreSQL does the work
+        try:
+            for done in as_completed([pool.submit(score_one, id_) for id_ in long_ones_first]):
+                scores.append(done.result())
+                detected |= set(scores[-1].tried) - set(scores[-1].undetected)
+                print(report(scores[-1]), flush=True)
+            if given.n is not None:
+                detected |= set(detected_by_callers(warehouses[0], scores))
+            remaining = [mutant for mutant in called_by(scores)[1] if mutant not in detected]
+            detected |= set(detected_by_tests(warehouses[0], remaining))
+        except StreamwardenError as error:
+            pool.shutdown(cancel_futures=True)
+            sys.exit(str(error))
     for one in scores:
         one.undetected = [mutant for mutant in one.undetected if mutant not in detected]
-    print(report(scores))
+    print(report_all(scores))
     sys.exit(not is_good(scores))
 
 

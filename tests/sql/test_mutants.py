@@ -42,7 +42,7 @@ def test_an_undetected_mutant_is_reported_with_its_location(
 ) -> None:
     detector = DETECTORS["partitions_under_replicated"]
     monkeypatch.setitem(CASES_OF, detector.id, CASES_OF[detector.id][:1])
-    output = mutants.report([mutants.score(module_warehouse, detector)])
+    output = mutants.report(mutants.score(module_warehouse, detector))
     line = next(n for n, text in enumerate(detector.sql.splitlines(), 1) if "'tolerated'" in text and "when" in text)
     assert f"{detector.file}:{line}:" in output and "> → >=" in output
 
