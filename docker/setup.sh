@@ -46,7 +46,9 @@ if [ "$(cat .venv/.setup-stamp 2>/dev/null)" != "$stamp" ]; then
   [ -x .venv/bin/python ] || "$python" -m venv .venv
   uv_version=$(sed -n 's/^uv==\([0-9.]*\).*/\1/p' requirements.lock)
   [ -x .venv/bin/uv ] || .venv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$uv_version"
-  .venv/bin/uv pip sync --quiet --python "$PWD/.venv/bin/python" --require-hashes --compile-bytecode requirements.lock
+  quiet=--quiet
+  [ ! -t 2 ] || quiet="" # a terminal shows uv's progress
+  .venv/bin/uv pip sync $quiet --python "$PWD/.venv/bin/python" --require-hashes --compile-bytecode requirements.lock
   .venv/bin/uv pip install --quiet --python "$PWD/.venv/bin/python" --no-deps --no-build-isolation --editable .
   echo "$stamp" >.venv/.setup-stamp
 fi

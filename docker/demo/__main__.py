@@ -47,6 +47,9 @@ console = Console(highlight=False)
 class Runner(AbstractContextManager["Runner"], Protocol):
     """Runs the hour on the fleet. Entering starts it without waiting, so that it comes up during the traffic."""
 
+    def wait_until_ready(self) -> None:
+        """Returns when it can be used; raises StreamwardenError if it cannot be in time."""
+
     def run_hour(self, hour: datetime) -> None:
         """Collects data, evaluates detectors, and creates tickets; raises StreamwardenError if the run failed."""
 
@@ -106,11 +109,13 @@ def _evaluate_fleet(fleet: Fleet, once: bool) -> bool:
         runner: Runner = Airflow(fleet)
         with runner:
             _load(fleet)
+            runner.wait_until_ready()
+            if not once:
+                _print_addresses(runner, fleet, f"Ctrl-C stops {what_ends}.")
             runner.run_hour(fleet.hour)
             result = _score(fleet)
             if not once:
-                for line in (*runner.where_to_click(), _tracker_line(fleet), f"Ctrl-C stops {what_ends}."):
-                    console.print(line, soft_wrap=True)
+                _print_addresses(runner, fleet, f"Ctrl-C stops {what_ends}.")
                 _stay(fleet, runner)
     return result.is_perfect
 
@@ -147,10 +152,16 @@ def _score(fleet: Fleet) -> Score:
 
 
 def _load(fleet: Fleet) -> None:
-    console.print(f"faults: {', '.join(sorted(fleet.faults)) or 'none'}", soft_wrap=True)
+    faults = ", ".join(sorted(fleet.faults)) or "none"
+    console.print(f"faults: {faults}; traffic first, then Airflow evaluates the hour", soft_wrap=True)
     with Progress(*Progress.get_default_columns(), TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task("traffic", total=1.0)
         fleet.load(tick=lambda done: progress.update(task, completed=done))
+
+
+def _print_addresses(runner: Runner, fleet: Fleet, last: str) -> None:
+    for line in (*runner.where_to_click(), _tracker_line(fleet), last):
+        console.print(line, soft_wrap=True)
 
 
 def _tracker_line(fleet: Fleet) -> str:

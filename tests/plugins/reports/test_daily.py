@@ -100,7 +100,7 @@ def test_a_day_without_evaluations_says_so_and_names_the_action(warehouse: sa.En
     report = render_daily(warehouse, Config(), DAY)
     assert report.subject == "Streamwarden 2026-01-05: no hour was evaluated"
     assert "was evaluated" in report.html and "streamwarden run --hour 2026-01-05T00:00" in report.html
-    assert "Nothing is open" not in report.html
+    assert ">–</span>open" in report.html and ">0</span>" not in report.html
 
 
 def test_a_healthy_day_names_the_next_step(warehouse: sa.Engine) -> None:

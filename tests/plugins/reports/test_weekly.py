@@ -158,6 +158,7 @@ def test_a_week_without_evaluations_says_so(warehouse: sa.Engine) -> None:
     text = _words(report.html)
     assert "was evaluated" in text and "No volumes and no logs found." in text
     assert "the week before" not in text and "No findings: no hour was evaluated." in text
+    assert "– open – critical – new – closed" in text and ">0</span>" not in report.html
 
 
 def test_durations_of_tickets_have_the_precision_of_hours(warehouse: sa.Engine) -> None:
