@@ -249,17 +249,20 @@ def score(
     only: int | None = None,
     seed: int = 1,
     detected: Collection[Mutant] = frozenset(),
+    *,
+    own: bool = False,
 ) -> Score:
     """Runs a detector's cases against its mutants, or against `only` mutants drawn by `seed`.
 
     Args:
         detected: mutants of functions and views that another detector's cases detect; they are not tried again.
+        own: only mutants of the detector's own SQL.
 
     Raises:
         StreamwardenError: a case fails without a mutant.
     """
     known = {(entry["line"], entry["change"]) for entry in yaml.safe_load(ALIKE.read_text()) or []}
-    every = [mutant for source in sources_of(detector) for mutant in mutants(source)]
+    every = [mutant for source in sources_of(detector)[: 1 if own else None] for mutant in mutants(source)]
     alike = [mutant for mutant in every if (mutant.line, mutant.change) in known]
     alive = [mutant for mutant in every if mutant not in alike]
     if only is not None:
@@ -452,6 +455,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--only", default="", help="comma-separated detector ids, or causes")
     arguments.add_argument("--tested", action="store_true", help="detectors whose header has is_mutation_tested")
+    arguments.add_argument("--own", action="store_true", help="without the functions and views that they call")
     arguments.add_argument("-n", type=int, help="number of mutants drawn of each detector")
     arguments.add_argument("--seed", type=int, default=1)
     given = arguments.parse_args()
@@ -476,7 +480,7 @@ def main() -> None:
             try:
                 if id_ == cause_mutants.NAME:
                     return cause_mutants.score(warehouse, **draw)
-                return score(warehouse, DETECTORS[id_], **draw, detected=detected)
+                return score(warehouse, DETECTORS[id_], **draw, detected=detected, own=given.own)
             finally:
                 idle.put(warehouse)
 

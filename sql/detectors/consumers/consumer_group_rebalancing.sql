@@ -235,14 +235,8 @@ select
     when e.is_known is null and exists (select from earlier where earlier.cluster = g.cluster) then 'new_group'
     when w.cluster is not null then 'restoring'
     when a.records is null or g.records_consumed is null then 'impact_unknown'
-    when
-      g.records_consumed >= (1 - :lost_share) * a.records
-      and (g.lag_records is null or (e.is_known and e.lag_records is null))
-      then 'impact_unknown'
-    when
-      g.records_consumed >= (1 - :lost_share) * a.records
-      and coalesce(g.lag_records - e.lag_records <= :lost_share * a.records, true)
-      then 'no_impact'
+    when i.keeps_up and (g.lag_records is null or (e.is_known and e.lag_records is null)) then 'impact_unknown'
+    when i.keeps_up and coalesce(g.lag_records - e.lag_records <= :lost_share * a.records, true) then 'no_impact'
     when p.is_unreported then 'members_not_reported'
     when p.is_same_members or o.times is null then 'members_unchanged'
     when abs(o.spacing_seconds * 1000 - p.poll_interval_ms) <= :tolerance * p.poll_interval_ms then 'poll_interval_exceeded'
@@ -270,4 +264,5 @@ left join gone as o on g.cluster = o.cluster and g.group_id = o.group_id
 left join arrived as a on g.cluster = a.cluster and g.group_id = a.group_id
 left join earlier as e on g.cluster = e.cluster and g.group_id = e.group_id
 left join restoring as w on g.cluster = w.cluster and g.group_id = w.application_id
+cross join lateral (select g.records_consumed >= (1 - :lost_share) * a.records as keeps_up) as i
 where g.hour = :hour
