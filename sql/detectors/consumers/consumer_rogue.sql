@@ -181,6 +181,14 @@ verdicts:
       Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), and consumer
       group {{ lagging_group }} is {{ longest_lag_seconds }} behind.
     details: ["Bytes by topic were not reported, so how much of the reads that explains is unknown."]
+  page_cache_unknown:
+    status: unknown
+    message: >
+      Not evaluated: disk reads are {{ read_bytes_per_second }} (baseline {{ baseline_bytes_per_second }}), but how long
+      the page cache holds records is unknown.
+    details:
+      - "Consumer group {{ lagging_group }} is {{ longest_lag_seconds }} behind."
+      - "The memory of the brokers' instances, or their bytes in, were not reported."
   offsets_unknown:
     status: unknown
     message: >
@@ -459,9 +467,10 @@ cross join lateral (
       when d.volumes_unknown = d.volumes_known and k.monitoring_level = 'DEFAULT' then 'monitoring_level_too_low'
       when d.volumes_above = 0 and (d.volumes_unknown > 0 or b.brokers_unplaced > 0) then 'disk_reads_unknown'
       when d.volumes_above = 0 then 'normal'
-      when (w.excess_bytes is null or w.unaccounted_bytes is null) and n.cluster is not null
+      when n.cluster is not null
         then case
           when not n.is_lag_known then 'offsets_unknown'
+          when n.cache_seconds is null and n.longest_lag_seconds > 0 then 'page_cache_unknown'
           when n.longest_lag_seconds > n.cache_seconds then 'lagging_group_may_explain'
           when (n.excess_sent_bytes >= :rogue_share * (d.read - d.baseline) * d.minutes * 60) is not true
             then 'broker_internal_reads'
