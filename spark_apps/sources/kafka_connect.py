@@ -21,7 +21,7 @@ from streamwarden.base.addresses import address_of
 from streamwarden.base.config import ConnectCluster
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
+from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named, unreadable
 from spark_apps.sources.rest_api import Json, Refused, RestApi
 
 TRACE_CHARACTERS = 2000
@@ -82,7 +82,7 @@ def _state(status: Mapping[str, Json]) -> dict[str, Any]:
     """State, worker, and the beginning of the stack trace of a connector or task."""
     trace = status.get("trace")
     return {
-        "state": str(status["state"]).upper(),
+        "state": status["state"].upper(),  # null is no state, and raises
         "worker": status.get("worker_id"),
         "trace": str(trace)[:TRACE_CHARACTERS] if trace else None,
     }
@@ -98,10 +98,13 @@ class KafkaConnectReader(ClusterReader):
         if not isinstance(partition, ClusterPartition):
             return
         for connect in cluster_named(partition.cluster).connect:
-            yield from self.batches(self._of_connect(partition.cluster, connect))
+            resource = f"{partition.cluster} connect {connect.name}"
+            try:
+                yield from self.batches(self._of_connect(partition.cluster, connect, resource))
+            except Exception as error:  # a response may hold anything: the other Connect clusters are read
+                yield from self.batches([self.gap_row(partition.cluster, resource, unreadable(error))])
 
-    def _of_connect(self, cluster: str, connect: ConnectCluster) -> list[dict[str, Any]]:
-        resource = f"{cluster} connect {connect.name}"
+    def _of_connect(self, cluster: str, connect: ConnectCluster, resource: str) -> list[dict[str, Any]]:
         if gap := self.gap_of_hour:
             return [self.gap_row(cluster, resource, gap)]
         api = None
