@@ -122,6 +122,14 @@ def test_a_sink_has_its_group_and_no_row_has_a_secret(api: str, read: Read) -> N
     assert "hunter2" not in str(rows)
 
 
+def test_a_trace_has_neither_credentials_of_urls_nor_what_postgresql_does_not_store(api: str, read: Read) -> None:
+    rows, _ = read({"name": "main", "url": f"{api}/failed"})
+    assert rows[-1]["trace"] == (
+        "ConnectException: jdbc:postgresql://db:5432/shop\n"
+        'Caused by: https://api.example/v1: For input string: "\ufffdabc"\n'
+    )
+
+
 def test_a_cluster_without_connectors_and_a_rebalance_are_no_gap(api: str, read: Read) -> None:
     assert read({"name": "main", "url": f"{api}/empty"}) == ([], {})
     rows, gaps = read({"name": "main", "url": f"{api}/rebalancing"})
