@@ -50,19 +50,23 @@ class _Apicurio(BaseHTTPRequestHandler):
         elif behavior == "secured" and "authorization" not in self.headers:
             self._send(401, b"")
         else:
-            self._api(version == "v2", path, dict(parse_qsl(url.query)))
+            self._api(version == "v2", path, dict(parse_qsl(url.query)), behavior)
 
     def log_message(self, *_: Any) -> None:
         pass
 
-    def _api(self, is_v2: bool, path: str, params: dict[str, str]) -> None:
+    def _api(self, is_v2: bool, path: str, params: dict[str, str], behavior: str) -> None:
         assert set(params) <= {"limit", "offset"}, params
         first = int(params.get("offset", 0))
         page = slice(first, first + min(int(params.get("limit", 20)), MOST))
         named = re.match("/groups/([^/]+)/artifacts/([^/]+)/", path)
         group, artifact = (unquote(part) for part in named.groups()) if named else ("", "")
         if path == "/search/versions" and not is_v2:
-            self._send(200, {"count": len(VERSIONS), "versions": [_version(*each) for each in VERSIONS][page]})
+            versions = [_version(*each) for each in VERSIONS]
+            versions[0] |= {"dated": {"version": "20261121053000"}, "odd": {"contentId": None}}.get(behavior, {})
+            self._send(200, {"count": len(VERSIONS), "versions": versions[page]})
+        elif (behavior, path) == ("deleted", "/ids/contentIds/7/references"):
+            self._send(404, {"error_code": 404, "name": "ContentNotFoundException", "message": "No content …"})
         elif path == "/search/artifacts" and is_v2:
             names = list(dict.fromkeys((group, name) for group, name, *_ in VERSIONS))
             rows = [{"id": name} | ({"groupId": group} if group != "default" else {}) for group, name in names]
@@ -104,6 +108,6 @@ def _version(group: str, name: str, version: str, content_id: int, global_id: in
 
 @contextmanager
 def apicurio() -> Iterator[str]:
-    """Its base address; the first part of the path is its behavior: good, secured, or page."""
+    """Its base address; the first part of the path is its behavior: good, secured, page, dated, deleted, or odd."""
     with answering(ThreadingHTTPServer(("127.0.0.1", 0), _Apicurio)) as server:
         yield f"http://127.0.0.1:{server.server_port}"
