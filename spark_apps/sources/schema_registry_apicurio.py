@@ -48,6 +48,8 @@ class ApicurioRegistry(RegistryClient):
     def schemas(self) -> Iterator[list[dict[str, Json]]]:
         """Pages of all versions of all artifacts that are Avro, JSON, or Protobuf schemas."""
         for page in self._versions():
+            for version in page:  # in the order of the list: the requests below overtake each other
+                self._number(*self._place(version), version.get("version", ""))
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 yield [row for row in pool.map(self._row_or_none, page) if row is not None]
 
@@ -93,7 +95,7 @@ class ApicurioRegistry(RegistryClient):
         kind = version["artifactType"]
         if kind not in ("AVRO", "JSON", "PROTOBUF") or version.get("state") == "DISABLED":
             return None
-        group, name = version.get("groupId") or _DEFAULT_GROUP, version["artifactId"]
+        group, name = self._place(version)
         content = f"{self._api}/ids/contentIds/{int(version['contentId'])}"
         references = self.get(f"{content}/references")
         return {
@@ -106,7 +108,7 @@ class ApicurioRegistry(RegistryClient):
         }
 
     def _reference(self, one: dict[str, Json]) -> dict[str, Json]:
-        group, name = one.get("groupId") or _DEFAULT_GROUP, one["artifactId"]
+        group, name = self._place(one)
         version = self._number(group, name, one["version"])
         return {"name": one["name"], "subject": self._subject(group, name), "version": version}
 
@@ -134,6 +136,11 @@ class ApicurioRegistry(RegistryClient):
         subject = name if group == _DEFAULT_GROUP else f"{group}/{name}"
         self._places.setdefault(subject, (group, name))
         return subject
+
+    @staticmethod
+    def _place(version: dict[str, Json]) -> tuple[str, str]:
+        """Group and artifact of a version, or of a reference to one."""
+        return version.get("groupId") or _DEFAULT_GROUP, version["artifactId"]
 
     @staticmethod
     def _path(group: str, name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -63,7 +64,10 @@ class _Apicurio(BaseHTTPRequestHandler):
         group, artifact = (unquote(part) for part in named.groups()) if named else ("", "")
         if path == "/search/versions" and not is_v2:
             versions = [_version(*each) for each in VERSIONS]
-            versions[0] |= {"dated": {"version": "20261121053000"}, "odd": {"contentId": None}}.get(behavior, {})
+            odd: dict[str, dict[str, Any]] = {"dated": {"version": "20261121053000"}, "odd": {"contentId": None}}
+            versions[0] |= odd.get(behavior, {})
+            if behavior == "overtaken":
+                versions = [one | {"version": f"1.0.{n}"} for n, one in enumerate(versions)]
             self._send(200, {"count": len(VERSIONS), "versions": versions[page]})
         elif (behavior, path) == ("deleted", "/ids/contentIds/7/references"):
             self._send(404, {"error_code": 404, "name": "ContentNotFoundException", "message": "No content …"})
@@ -75,6 +79,9 @@ class _Apicurio(BaseHTTPRequestHandler):
             rows = [_version(*each) for each in VERSIONS if each[:2] == (group, artifact)]
             rows = [{"type": row.pop("artifactType"), **row} for row in rows]
             self._send(200, {"count": len(rows), "versions": rows[page]})
+        elif (behavior, path) == ("overtaken", "/ids/contentIds/7/references"):
+            time.sleep(0.3)
+            self._content(7, True)
         elif content := re.fullmatch(r"/ids/contentIds/(\d+)(/references)?", path):
             self._content(int(content[1]), bool(content[2]))
         elif path == "/admin/rules/COMPATIBILITY":
@@ -108,6 +115,6 @@ def _version(group: str, name: str, version: str, content_id: int, global_id: in
 
 @contextmanager
 def apicurio() -> Iterator[str]:
-    """Its base address; the first part of the path is its behavior: good, secured, page, dated, deleted, or odd."""
+    """Its base address; the first part of the path is its behavior: good, secured, page, and those in `_api`."""
     with answering(ThreadingHTTPServer(("127.0.0.1", 0), _Apicurio)) as server:
         yield f"http://127.0.0.1:{server.server_port}"

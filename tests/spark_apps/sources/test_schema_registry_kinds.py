@@ -142,6 +142,11 @@ def test_a_version_that_was_deleted_since_it_was_listed_is_left_out(served: str,
     assert [(row["subject"], row["version"]) for row in rows][:2] == [("orders-value", 2), ("billing/bills/ü", 100_001)]
 
 
+def test_versions_are_numbered_in_the_order_of_the_list_whichever_response_comes_first(served: str, read: Read) -> None:
+    rows, _ = read(kind="apicurio", url=f"{served}/overtaken")
+    assert [row["version"] for row in rows if row["subject"] == "orders-value"] == [100_001, 100_002]
+
+
 def test_a_version_that_is_a_time_is_numbered(served: str, read: Read) -> None:
     rows, gaps = read(kind="apicurio", url=f"{served}/dated")
     assert gaps == {}
