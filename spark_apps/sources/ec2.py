@@ -132,8 +132,8 @@ class _InstanceTypes:
         # A filter, because one unknown name in InstanceTypes fails the whole request; a filter has at most 200 values.
         for wanted in (missing[i : i + 200] for i in range(0, len(missing), 200)):
             self.asked |= {*wanted}
-            paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
             try:
+                paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
                 for page in paginator.paginate(Filters=[{"Name": "instance-type", "Values": wanted}]):
                     kinds = listed(page, "InstanceTypes")
                     self.known |= {kind.get("InstanceType", ""): _limits(kind) for kind in kinds}
