@@ -69,6 +69,7 @@ def test_a_busy_server_is_asked_again(lists: Callable[..., Lists]) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
+        ((404, b"404 page not found"), "the API server failed to list pods in namespace a: 404 Not Found."),
         ((503, b"{}"), "the API server failed to list pods in each of 3 attempts (503)"),
         ((410, b"{}"), "the list of pods expired 3 times"),
         ((200, b"<html>login</html>"), "the list of pods is not one of the Kubernetes API"),
