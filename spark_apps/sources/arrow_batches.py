@@ -11,13 +11,13 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-_FIRST_MS_BEYOND_CALENDARS = 253_402_300_800_000
+FIRST_MS_BEYOND_CALENDARS = 253_402_300_800_000
 """The year 10000: Python has no later times."""
 
 
 def moments(ms: npt.NDArray[np.int64]) -> pa.Array:
     """Times from milliseconds since 1970; null where a client wrote a number that is not a time."""
-    is_none = (ms < 0) | (ms >= _FIRST_MS_BEYOND_CALENDARS)
+    is_none = (ms < 0) | (ms >= FIRST_MS_BEYOND_CALENDARS)
     return pa.array(ms, pa.timestamp("ms", "UTC"), mask=is_none)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from spark_apps.sources.aws_client import Connection, Failure, PlacesSource, listed
+from spark_apps.sources.aws_client import Connection, Failure, PlacesSource, listed, unseen
 
 PAGE_SIZE = 100
 Row = dict[str, Any]
@@ -40,12 +40,13 @@ class ScalingActivities(PlacesSource):
         """Activities of one region."""
         since, until = (datetime.fromisoformat(self.options[name]) for name in ("since", "until"))
         resource = f"{connection.place} scaling activities"
+        seen: set[str] = set()
         try:
             paginator = connection.client("autoscaling").get_paginator("describe_scaling_activities")
             for page in paginator.paginate(PaginationConfig={"PageSize": PAGE_SIZE}):
                 activities = listed(page, "Activities")
                 rows = [_activity(each) for each in activities if since <= each["StartTime"] < until]
-                yield [row | {"resource": resource} for row in rows or [{}]]
+                yield [row | {"resource": resource} for row in unseen(rows, "activity_id", seen) or [{}]]
                 # Activities in progress come first, whatever their age; the others newest first.
                 if any("EndTime" in each and each["StartTime"] < since for each in activities):
                     break

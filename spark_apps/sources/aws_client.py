@@ -295,6 +295,16 @@ def listed(answer: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return answer.get(key) or []
 
 
+def unseen(rows: list[dict[str, Any]], key: str, seen: set[str]) -> list[dict[str, Any]]:
+    """Rows of resources that no earlier page had; `seen` gets their keys.
+
+    A resource that changes while pages are read may be on two of them, in two states.
+    """
+    new = [row for row in rows if row[key] not in seen]
+    seen |= {row[key] for row in new if row[key]}
+    return new
+
+
 def caller_account(region: str) -> str:
     """Account number of the credentials as they are. Raises the errors of `Failure`, or MalformedAnswer."""
     answer = bounded(_session(region).client("sts", config=_CLIENT.merge(_QUICK))).get_caller_identity()

@@ -100,7 +100,7 @@ class ChangelogReader(ClusterReader):
 
     def partitions(self) -> list[InputPartition]:
         """Slices of changelogs, balanced over the tasks."""
-        return [part for name in self.clusters for part in self._plan(name)]
+        return [part for name in self.clusters for part in self._parts(name)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Offsets and records of one slice, or its gap."""
@@ -127,7 +127,11 @@ class ChangelogReader(ClusterReader):
             for log in partition.logs
         )
         if partition.chunks:
-            connection = Connection(cluster_named(partition.cluster))
+            try:
+                connection = Connection(cluster_named(partition.cluster))
+            except StreamwardenError as error:
+                yield from self.batches([known | {"gap": f"refused: {error}"}])
+                return
             try:
                 yield from self._records(connection, partition, resource)
             except KafkaException as error:
@@ -135,16 +139,20 @@ class ChangelogReader(ClusterReader):
             except Exception as error:  # a topic may hold any bytes: the others are read
                 yield from self.batches([known | {"gap": unreadable(error)}])
 
-    def _plan(self, cluster: str) -> list[TopicSlice]:
+    def _parts(self, cluster: str) -> list[TopicSlice]:
         """Slices of a cluster; a topic or cluster that cannot be queried becomes a slice with its gap."""
         try:
             connection = Connection(cluster_named(cluster))
         except StreamwardenError as error:
             return [TopicSlice(cluster, gap=f"refused: {error}")]
         try:
-            metadata = connection.metadata()
+            return self._plan(connection, cluster)
         except KafkaException as error:
             return [TopicSlice(cluster, gap=connection.gap(error))]
+
+    def _plan(self, connection: Connection, cluster: str) -> list[TopicSlice]:
+        """Slices of a cluster. Raises KafkaException if it stops responding while it is queried."""
+        metadata = connection.metadata()
         names = StreamsTopics(_group_ids(connection), metadata.topics, load_config().jobs.changelog_patterns)
         topics = {
             name: sorted(topic.partitions)

@@ -27,8 +27,9 @@ from streamwarden.base.config.confluent import ConfluentCluster
 from streamwarden.base.hours import HOUR
 from streamwarden.base.metric_uses import NEEDED_BY
 
+from spark_apps.sources.jmx_readings import number
 from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource
-from spark_apps.sources.rest_api import Refused, RestApi
+from spark_apps.sources.rest_api import Json, Refused, RestApi
 
 COUNTERS = {"bytes_in": "received_bytes", "bytes_out": "sent_bytes", "messages_in": "received_records"}
 """Columns, and their metrics under `io.confluent.kafka.server`."""
@@ -81,7 +82,7 @@ class MetricsApi(RestApi):
         for _ in range(PAGES):
             page = self.post(path, body, params)
             try:
-                found |= {point["metric.topic"]: float(point["value"]) for point in page["data"]}
+                found |= dict(map(_point, page["data"]))
                 token = ((page.get("meta") or {}).get("pagination") or {}).get("next_page_token")
             except (AttributeError, KeyError, TypeError, ValueError):
                 raise Refused(f"{self.name} responds with something other than points of topics") from None
@@ -89,6 +90,14 @@ class MetricsApi(RestApi):
                 return found
             params = {"page_token": str(token)}
         raise Refused(f"{self.name} has more than {PAGES} pages of topics")
+
+
+def _point(point: dict[str, Json]) -> tuple[str, float]:
+    """Topic and value. Raises KeyError or TypeError for what is no point of a topic."""
+    topic, value = point["metric.topic"], number(point["value"])
+    if isinstance(topic, str) and value is not None:
+        return topic, value
+    raise TypeError
 
 
 class ConfluentMetricsReader(ClusterReader):

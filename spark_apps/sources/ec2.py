@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from spark_apps.sources.aws_client import Connection, Failure, PlacesSource, listed
+from spark_apps.sources.aws_client import Connection, Failure, PlacesSource, listed, unseen
 
 PAGE_SIZE = 500
 GIGABIT = 1e9 / 8  # in bytes
@@ -39,11 +39,12 @@ class Ec2Volumes(PlacesSource):
     def read_place(self, connection: Connection) -> Iterator[list[Row]]:
         """Volumes of one region."""
         resource = f"{connection.place} volumes"
+        seen: set[str] = set()
         try:
             for page in _pages(connection, "describe_volumes"):
                 observed_at = datetime.now(UTC)
-                rows = [_volume(volume) for volume in listed(page, "Volumes")] or [{}]
-                yield [row | {"observed_at": observed_at, "resource": resource} for row in rows]
+                rows = unseen([_volume(volume) for volume in listed(page, "Volumes")], "volume_id", seen)
+                yield [row | {"observed_at": observed_at, "resource": resource} for row in rows or [{}]]
         except Failure as error:
             yield [{"resource": resource, "gap": connection.gap(error)}]
 
@@ -70,12 +71,13 @@ class Ec2Instances(PlacesSource):
     def read_place(self, connection: Connection) -> Iterator[list[Row]]:
         """Instances of one region."""
         resource = f"{connection.place} instances"
-        types = _InstanceTypes(connection)
+        types, seen = _InstanceTypes(connection), set[str]()
         try:
             for page in _pages(connection, "describe_instances"):
                 observed_at = datetime.now(UTC)
                 lots = listed(page, "Reservations")
                 rows = [_instance(instance) for lot in lots for instance in lot.get("Instances", ())]
+                rows = unseen(rows, "instance_id", seen)
                 types.learn({row["instance_type"] for row in rows if row["instance_type"]})
                 rows = [row | types.known.get(row["instance_type"], {}) for row in rows]
                 yield [row | {"observed_at": observed_at, "resource": resource} for row in rows or [{}]]
@@ -132,8 +134,8 @@ class _InstanceTypes:
         # A filter, because one unknown name in InstanceTypes fails the whole request; a filter has at most 200 values.
         for wanted in (missing[i : i + 200] for i in range(0, len(missing), 200)):
             self.asked |= {*wanted}
-            paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
             try:
+                paginator = self.connection.client("ec2").get_paginator("describe_instance_types")
                 for page in paginator.paginate(Filters=[{"Name": "instance-type", "Values": wanted}]):
                     kinds = listed(page, "InstanceTypes")
                     self.known |= {kind.get("InstanceType", ""): _limits(kind) for kind in kinds}

@@ -41,7 +41,7 @@ from spark_apps.sources.kafka_client import (
     list_offsets,
 )
 from spark_apps.sources.kafka_coordinators import OFFSETS_TOPIC
-from spark_apps.sources.kafka_group_values import group_members
+from spark_apps.sources.kafka_group_values import group_members, text_of
 
 _RECORDS_PER_BATCH = 20_000
 _SILENCE_SECONDS = 30  # as in Kafka's own clients; a dead leader is replaced within 9 s by default
@@ -350,7 +350,7 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
     end = at + 2 + length
     if length < 0 or end > len(data):
         raise struct.error("string is cut short")
-    return data[at + 2 : end].decode(), end
+    return text_of(data[at + 2 : end]), end
 
 
 def _flatten(values: list[bytes | None]) -> tuple[Bytes, Longs, Longs]:

@@ -3,7 +3,7 @@
 Reads: `GET /connectors?expand=info&expand=status` (Apache Kafka 2.3 and newer), one request per Connect cluster.
 Needs: read access to the REST API. After 429 and 5xx, and after 409 (a rebalance of the workers), a request is
 retried twice, with a pause; a worker that does not respond is one gap. Configs of connectors hold secrets: only
-`connector.class` and the overridden group id are taken from them.
+`connector.class` and the overridden group id are taken from them. URLs in stack traces lose their credentials.
 
 Limitations: the REST API knows only the current state, so an hour that is over is a gap.
 """
@@ -17,11 +17,11 @@ from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
-from streamwarden.base.addresses import address_of
+from streamwarden.base.addresses import address_of, masked
 from streamwarden.base.config import ConnectCluster
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
+from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named, unreadable
 from spark_apps.sources.rest_api import Json, Refused, RestApi
 
 TRACE_CHARACTERS = 2000
@@ -82,10 +82,16 @@ def _state(status: Mapping[str, Json]) -> dict[str, Any]:
     """State, worker, and the beginning of the stack trace of a connector or task."""
     trace = status.get("trace")
     return {
-        "state": str(status["state"]).upper(),
+        "state": status["state"].upper(),  # null is no state, and raises
         "worker": status.get("worker_id"),
-        "trace": str(trace)[:TRACE_CHARACTERS] if trace else None,
+        "trace": _shown(str(trace)) if trace else None,
     }
+
+
+def _shown(trace: str) -> str:
+    """The beginning of a trace without credentials, which drivers write with their URLs, and without NUL, which
+    converters quote from records and PostgreSQL does not store."""
+    return masked(trace).replace("\0", "\ufffd")[:TRACE_CHARACTERS]
 
 
 class KafkaConnectReader(ClusterReader):
@@ -98,10 +104,13 @@ class KafkaConnectReader(ClusterReader):
         if not isinstance(partition, ClusterPartition):
             return
         for connect in cluster_named(partition.cluster).connect:
-            yield from self.batches(self._of_connect(partition.cluster, connect))
+            resource = f"{partition.cluster} connect {connect.name}"
+            try:
+                yield from self.batches(self._of_connect(partition.cluster, connect, resource))
+            except Exception as error:  # a response may hold anything: the other Connect clusters are read
+                yield from self.batches([self.gap_row(partition.cluster, resource, unreadable(error))])
 
-    def _of_connect(self, cluster: str, connect: ConnectCluster) -> list[dict[str, Any]]:
-        resource = f"{cluster} connect {connect.name}"
+    def _of_connect(self, cluster: str, connect: ConnectCluster, resource: str) -> list[dict[str, Any]]:
         if gap := self.gap_of_hour:
             return [self.gap_row(cluster, resource, gap)]
         api = None

@@ -36,6 +36,15 @@ def group_members(value: bytes) -> list[dict[str, Any]] | None:
         return None
 
 
+def text_of(data: bytes) -> str:
+    """The text of UTF-8 without NUL: names of groups and clients are arbitrary, and PostgreSQL does not store it.
+
+    Raises:
+        UnicodeDecodeError: it is no UTF-8.
+    """
+    return data.decode().replace("\0", "\ufffd")
+
+
 def _member(read: _Reader, version: int, *, is_consumer: bool) -> dict[str, Any]:
     member_id = read.text()
     if version >= 3:
@@ -75,7 +84,7 @@ class _Reader:
     def text(self) -> str | None:
         """The next string; None: null."""
         length = self.number("h")
-        return None if length < 0 else self._take(length).decode()
+        return None if length < 0 else text_of(self._take(length))
 
     def numbers(self) -> list[int]:
         """The next array of integers."""

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from streamwarden.base.errors import StreamwardenError
 
+from spark_apps.sources.arrow_batches import FIRST_MS_BEYOND_CALENDARS
 from spark_apps.sources.kafka_client import Answer, Connection, cluster_named, list_offsets
 from spark_apps.sources.kafka_next_records import Next, Place, next_records
 
@@ -98,7 +99,9 @@ class _Time:
         """Columns of the result."""
         named = {"record_at": self.at, "earliest_at": self.earliest, "latest_at": self.latest}
         offsets = {"next_offset": self.next_offset, "read_end": self.read_end}
-        return offsets | {column: int(ms * 1000) for column, ms in named.items()}
+        # As in `moments`: null where a producer wrote a number that is not a time.
+        is_time = {column: 0 <= ms < FIRST_MS_BEYOND_CALENDARS for column, ms in named.items()}
+        return offsets | {column: int(ms * 1000) if is_time[column] else None for column, ms in named.items()}
 
     def read(self, offset: int, found: Next | None) -> _Time:
         """Corrected by the records read from `offset` on: not later than its record's timestamp, as an earlier one

@@ -24,7 +24,7 @@ from streamwarden.base.bounded_http import ALL_SCHEMAS
 from streamwarden.base.config import KafkaCluster
 from streamwarden.base.errors import StreamwardenError
 
-from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named
+from spark_apps.sources.kafka_client import ClusterPartition, ClusterReader, ClusterSource, cluster_named, unreadable
 from spark_apps.sources.rest_api import Json, Refused, RestApi
 
 PAGE = 1000
@@ -87,25 +87,36 @@ class Registry(RegistryClient):
         while True:
             page = self.get("/schemas", {"offset": len(seen), "limit": PAGE})
             try:
-                new = [one for one in page if (one["subject"], one["version"]) not in seen]
+                new = [one for one in page if _key_of(one) not in seen]
             except (TypeError, KeyError):
                 raise Refused(f"{self.name} responds to GET /schemas with something other than schemas") from None
             if not new:
                 return
-            seen |= {(one["subject"], one["version"]) for one in new}
+            seen |= set(map(_key_of, new))
             yield new
 
     def compatibility(self, subject: str | None = None) -> str | None:
         """Compatibility level of a subject, or the global one. None: the subject has none."""
         where = "/config" if subject is None else f"/config/{escaped(subject)}"
         try:
-            return str(self.get(where)["compatibilityLevel"])
+            level = self.get(where)["compatibilityLevel"]
         except LookupError:
             if subject is None:
                 raise Refused(f"{self.name} does not support GET /config") from None
             return None
         except TypeError:
-            raise Refused(f"{self.name} responds to GET {where} without a compatibility level") from None
+            level = None
+        if isinstance(level, str):
+            return level
+        raise Refused(f"{self.name} responds to GET {where} without a compatibility level")
+
+
+def _key_of(schema: dict[str, Json]) -> tuple[str, int]:
+    """Subject and version. Raises KeyError or TypeError for what is no version of a schema."""
+    subject, version = schema["subject"], schema["version"]
+    if isinstance(subject, str) and isinstance(version, int):
+        return subject, version
+    raise TypeError
 
 
 def open_registry(cluster: KafkaCluster) -> AnyRegistry:
@@ -149,6 +160,8 @@ class SchemaRegistryReader(ClusterReader):
             yield from self._registered(registry, name, resource)
         except (Refused, StreamwardenError) as error:
             yield from self.batches([self.gap_row(name, resource, f"refused: {str(error).rstrip('.')}.")])
+        except Exception as error:  # a response may hold anything: the other registries are read
+            yield from self.batches([self.gap_row(name, resource, unreadable(error))])
         finally:
             if registry is not None:
                 registry.close()

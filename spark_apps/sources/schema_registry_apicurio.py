@@ -22,6 +22,8 @@ PAGE = 500
 """Artifacts or versions per request: the maximum of the API."""
 _IDS = {"content": "contentId", "global": "globalId"}
 _DEFAULT_GROUP = "default"
+_MOST_NUMBERED = 100_000
+"""A larger version is a date or a time, such as 20261121053000: it fits no integer."""
 
 
 class ApicurioRegistry(RegistryClient):
@@ -46,18 +48,23 @@ class ApicurioRegistry(RegistryClient):
     def schemas(self) -> Iterator[list[dict[str, Json]]]:
         """Pages of all versions of all artifacts that are Avro, JSON, or Protobuf schemas."""
         for page in self._versions():
+            for version in page:  # in the order of the list: the requests below overtake each other
+                self._number(*self._place(version), version.get("version", ""))
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                yield [row for row in pool.map(self._row, page) if row is not None]
+                yield [row for row in pool.map(self._row_or_none, page) if row is not None]
 
     def compatibility(self, subject: str | None = None) -> str | None:
         """The compatibility rule of an artifact, or the global one. None: there is none."""
         where = "/admin" if subject is None else self._path(*self._places[subject])
         try:
-            return str(self.get(f"{self._api}{where}/rules/COMPATIBILITY")["config"])
+            rule = self.get(f"{self._api}{where}/rules/COMPATIBILITY")["config"]
         except LookupError:
             return None
         except TypeError:
-            raise Refused(f"{self.name} responds to GET {where}/rules without a rule") from None
+            rule = None
+        if isinstance(rule, str):
+            return rule
+        raise Refused(f"{self.name} responds to GET {where}/rules without a rule")
 
     def is_missing(self, body: Json) -> bool:
         """Every 404 of Apicurio has the name of the exception."""
@@ -75,11 +82,20 @@ class ApicurioRegistry(RegistryClient):
                         {"groupId": group, "artifactId": name, "artifactType": one["type"], **one} for one in versions
                     ]
 
+    def _row_or_none(self, version: dict[str, Json]) -> dict[str, Json] | None:
+        """The row of a version; None: it is no schema, or was deleted since it was listed."""
+        try:
+            return self._row(version)
+        except KeyError as error:
+            raise Refused(f"{self.name} lists a version without {error}") from None
+        except LookupError:
+            return None
+
     def _row(self, version: dict[str, Json]) -> dict[str, Json] | None:
         kind = version["artifactType"]
         if kind not in ("AVRO", "JSON", "PROTOBUF") or version.get("state") == "DISABLED":
             return None
-        group, name = version.get("groupId") or _DEFAULT_GROUP, version["artifactId"]
+        group, name = self._place(version)
         content = f"{self._api}/ids/contentIds/{int(version['contentId'])}"
         references = self.get(f"{content}/references")
         return {
@@ -92,15 +108,16 @@ class ApicurioRegistry(RegistryClient):
         }
 
     def _reference(self, one: dict[str, Json]) -> dict[str, Json]:
-        group, name = one.get("groupId") or _DEFAULT_GROUP, one["artifactId"]
+        group, name = self._place(one)
         version = self._number(group, name, one["version"])
         return {"name": one["name"], "subject": self._subject(group, name), "version": version}
 
     def _number(self, group: str, name: str, version: str) -> int:
-        """Versions are texts; one that is no number is numbered by its first occurrence, from 100,001."""
-        if str(version).isdecimal():
+        """Versions are texts; one that is no small number is numbered by its first occurrence, from 100,001."""
+        if str(version).isdecimal() and int(version) <= _MOST_NUMBERED:
             return int(version)
-        return self._ordinals.setdefault((self._subject(group, name), version), 100_001 + len(self._ordinals))
+        first = _MOST_NUMBERED + 1
+        return self._ordinals.setdefault((self._subject(group, name), version), first + len(self._ordinals))
 
     def _pages(self, path: str, key: str) -> Iterator[list[dict[str, Json]]]:
         offset = 0
@@ -119,6 +136,11 @@ class ApicurioRegistry(RegistryClient):
         subject = name if group == _DEFAULT_GROUP else f"{group}/{name}"
         self._places.setdefault(subject, (group, name))
         return subject
+
+    @staticmethod
+    def _place(version: dict[str, Json]) -> tuple[str, str]:
+        """Group and artifact of a version, or of a reference to one."""
+        return version.get("groupId") or _DEFAULT_GROUP, version["artifactId"]
 
     @staticmethod
     def _path(group: str, name: str) -> str:

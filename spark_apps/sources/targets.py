@@ -189,7 +189,17 @@ def _of_group(path: str, group: dict[str, Any], files: JmxFiles, clusters: set[s
     keys = files.defaults | {key: labels[key] for key in labels.keys() & LABELS}
     scheme, page = labels.get("__scheme__") or "http", labels.get("__metrics_path__")
     for target in targets:
-        yield _endpoint(f"target {target} of {path}", keys, clusters, scheme, target, page)
+        resource = f"target {_without_credentials(str(target))} of {path}"
+        if isinstance(target, str):
+            yield _endpoint(resource, keys, clusters, scheme, target, page)
+        else:
+            yield Gap(resource, "refused: the target is not a text such as host:port", _role(keys))
+
+
+def _without_credentials(target: str) -> str:
+    """The target without the user and the query that `_endpoint` refuses: resources are stored and shown."""
+    address, _, query = target.partition("?")
+    return "…" if "@" in query else address.rpartition("@")[2]  # a password may have a question mark
 
 
 def _on_ec2(ec2: JmxEc2, config: Config, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:
@@ -209,9 +219,10 @@ def _on_ec2(ec2: JmxEc2, config: Config, clusters: set[str]) -> Iterator[JmxEndp
 
 
 def _on_instance(instance: dict[str, Any], ec2: JmxEc2, clusters: set[str]) -> JmxEndpoint | Gap:
-    resource, address = f"instance {instance['InstanceId']}", instance.get("PrivateIpAddress")
-    tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
-    keys: dict[str, Any] = {**ec2.defaults, "instance_id": instance["InstanceId"]}
+    instance_id, address = instance.get("InstanceId"), instance.get("PrivateIpAddress")
+    resource = f"instance {instance_id or address}"
+    tags = {tag["Key"]: tag.get("Value", "") for tag in instance.get("Tags", ()) if "Key" in tag}
+    keys: dict[str, Any] = {**ec2.defaults, "instance_id": instance_id}
     keys |= {key: tags[tag] for key, tag in ec2.from_tags.items() if tag in tags}
     if not address:
         return Gap(resource, "missing: the instance has no private address", _role(keys))
@@ -232,7 +243,8 @@ def _instances(
     try:
         paginator = connection.client("ec2").get_paginator("describe_instances")
         pages = paginator.paginate(Filters=filters, PaginationConfig={"PageSize": 500})
-        return [instance for page in pages for lot in listed(page, "Reservations") for instance in lot["Instances"]]
+        lots = (lot for page in pages for lot in listed(page, "Reservations"))
+        return [instance for lot in lots for instance in lot.get("Instances", ())]
     except Failure as error:
         return connection.gap(error)
 

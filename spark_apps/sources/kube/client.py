@@ -114,7 +114,7 @@ class Lists:
                 f"refused: the list of {resource} expired {ATTEMPTS} times before its end; run the hour again."
             )
         except ApiException as error:
-            if error.status == 404:
+            if error.status == 404 and group:  # the core API has its resources: another server responds
                 raise NotInstalled(resource) from None
             raise Unlisted(self._refusal(error, resource, group, namespace)) from None
         except LimitExceeded as error:

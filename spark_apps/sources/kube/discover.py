@@ -25,6 +25,7 @@ from spark_apps.sources.kube.objects import Claim, Container, Item, Pod, claim_o
 from spark_apps.sources.kube.strimzi import CLUSTER_LABEL, POOL_LABEL, Listener, Resource, owner_of, resource_of
 
 SAME_PODS_SECONDS = 600
+_UNREADABLE = "refused: a pod, node, volume, service, or monitor is not one of the Kubernetes API."
 _MONITORING, _MONITORING_VERSIONS = "monitoring.coreos.com", ("v1",)
 _PATHS = {"jolokia": "/jolokia", "dropwizard": "/metrics", "prometheus": "/metrics"}
 _ORDINAL = re.compile(r"-(\d{1,9})$")
@@ -153,6 +154,8 @@ def _in_cluster(entry: KubernetesCluster, config: Config) -> Found:
         return Found(gaps=((f"Kubernetes {entry.name}", str(error)),))
     try:
         return _Discovery(entry, config, lists).found()
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        return Found(gaps=((f"Kubernetes {entry.name}", _UNREADABLE),))
     finally:
         lists.close()
 

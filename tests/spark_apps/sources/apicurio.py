@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,19 +51,26 @@ class _Apicurio(BaseHTTPRequestHandler):
         elif behavior == "secured" and "authorization" not in self.headers:
             self._send(401, b"")
         else:
-            self._api(version == "v2", path, dict(parse_qsl(url.query)))
+            self._api(version == "v2", path, dict(parse_qsl(url.query)), behavior)
 
     def log_message(self, *_: Any) -> None:
         pass
 
-    def _api(self, is_v2: bool, path: str, params: dict[str, str]) -> None:
+    def _api(self, is_v2: bool, path: str, params: dict[str, str], behavior: str) -> None:
         assert set(params) <= {"limit", "offset"}, params
         first = int(params.get("offset", 0))
         page = slice(first, first + min(int(params.get("limit", 20)), MOST))
         named = re.match("/groups/([^/]+)/artifacts/([^/]+)/", path)
         group, artifact = (unquote(part) for part in named.groups()) if named else ("", "")
         if path == "/search/versions" and not is_v2:
-            self._send(200, {"count": len(VERSIONS), "versions": [_version(*each) for each in VERSIONS][page]})
+            versions = [_version(*each) for each in VERSIONS]
+            odd: dict[str, dict[str, Any]] = {"dated": {"version": "20261121053000"}, "odd": {"contentId": None}}
+            versions[0] |= odd.get(behavior, {})
+            if behavior == "overtaken":
+                versions = [one | {"version": f"1.0.{n}"} for n, one in enumerate(versions)]
+            self._send(200, {"count": len(VERSIONS), "versions": versions[page]})
+        elif (behavior, path) == ("deleted", "/ids/contentIds/7/references"):
+            self._send(404, {"error_code": 404, "name": "ContentNotFoundException", "message": "No content …"})
         elif path == "/search/artifacts" and is_v2:
             names = list(dict.fromkeys((group, name) for group, name, *_ in VERSIONS))
             rows = [{"id": name} | ({"groupId": group} if group != "default" else {}) for group, name in names]
@@ -71,6 +79,9 @@ class _Apicurio(BaseHTTPRequestHandler):
             rows = [_version(*each) for each in VERSIONS if each[:2] == (group, artifact)]
             rows = [{"type": row.pop("artifactType"), **row} for row in rows]
             self._send(200, {"count": len(rows), "versions": rows[page]})
+        elif (behavior, path) == ("overtaken", "/ids/contentIds/7/references"):
+            time.sleep(0.3)
+            self._content(7, True)
         elif content := re.fullmatch(r"/ids/contentIds/(\d+)(/references)?", path):
             self._content(int(content[1]), bool(content[2]))
         elif path == "/admin/rules/COMPATIBILITY":
@@ -104,6 +115,6 @@ def _version(group: str, name: str, version: str, content_id: int, global_id: in
 
 @contextmanager
 def apicurio() -> Iterator[str]:
-    """Its base address; the first part of the path is its behavior: good, secured, or page."""
+    """Its base address; the first part of the path is its behavior: good, secured, page, and those in `_api`."""
     with answering(ThreadingHTTPServer(("127.0.0.1", 0), _Apicurio)) as server:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -11,10 +11,13 @@ from typing import Any
 from tests.answering import answering
 
 RUNNING = {"state": "RUNNING", "worker_id": "w1:8083"}
-SINK = {
+SINK: dict[str, Any] = {
     "info": {"name": "s", "config": {"connector.class": "x.Sink", "password": "hunter2"}, "type": "sink"},
     "status": {"name": "s", "connector": RUNNING, "type": "sink", "tasks": [RUNNING | {"id": 0}]},
 }
+TRACE = """ConnectException: jdbc:postgresql://db:5432/shop?user=app&password=hunter2
+Caused by: https://app:hunter2@api.example/v1: For input string: "\0abc"
+"""
 OF_GROUP = SINK | {"info": {"config": {"connector.class": "x.Sink", "consumer.override.group.id": "mine"}}}
 
 
@@ -57,6 +60,19 @@ class _Api(BaseHTTPRequestHandler):
 
     def other(self) -> None:
         self._send(200, {"s": {"info": {}}})
+
+    def no_number(self) -> None:
+        self._send(200, {"s": SINK | {"status": SINK["status"] | {"tasks": [RUNNING | {"id": "first"}]}}})
+
+    def no_text(self) -> None:
+        self._send(200, {"s": SINK | {"status": SINK["status"] | {"connector": RUNNING | {"worker_id": ["w1"]}}}})
+
+    def no_state(self) -> None:
+        self._send(200, {"s": SINK | {"status": SINK["status"] | {"connector": RUNNING | {"state": None}}}})
+
+    def failed(self) -> None:
+        task = {"state": "FAILED", "worker_id": "w1:8083", "id": 0, "trace": TRACE}
+        self._send(200, {"s": SINK | {"status": SINK["status"] | {"tasks": [task]}}})
 
     def listing(self) -> None:
         self._send(200, ["s"])  # before Apache Kafka 2.3: names only

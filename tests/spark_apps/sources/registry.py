@@ -92,6 +92,24 @@ class _Registry(BaseHTTPRequestHandler):
         else:
             self.good(what, rest, params)
 
+    def null_level(self, what: str, rest: list[str], params: dict[str, str]) -> None:
+        if rest == ["money"]:
+            self._send(200, {"compatibilityLevel": None})
+        else:
+            self.good(what, rest, params)
+
+    def no_version(self, *_: Any) -> None:
+        self._send(200, [*SCHEMAS, SCHEMAS[0] | {"version": None}])
+
+    def no_subject(self, *_: Any) -> None:
+        self._send(200, [*SCHEMAS, SCHEMAS[0] | {"subject": None}])
+
+    def large_id(self, what: str, rest: list[str], params: dict[str, str]) -> None:
+        if what == "schemas":
+            self._send(200, [SCHEMAS[0] | {"id": 2**40}])
+        else:
+            self.good(what, rest, params)
+
     def no_levels(self, what: str, rest: list[str], params: dict[str, str]) -> None:
         if what == "config":
             self._fail(403, 40301, "User is denied operation Read on Config")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
@@ -14,7 +14,8 @@ from demo.aws_endpoint import AwsEndpoint
 from demo.world import World
 
 from spark_apps.sources.autoscaling import ScalingActivities
-from spark_apps.sources.aws_client import Place
+from spark_apps.sources.aws_client import Connection, Place
+from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
 from tests.spark_apps.aws_world import ACCOUNT, HOUR, INSTANCE, NOW, REGION, environment, gaps, read_place, world_of
 
 HOME = Place(ACCOUNT, REGION)
@@ -64,6 +65,40 @@ def test_pages_are_read_as_far_back_as_the_hour(endpoint: AwsEndpoint, world: Wo
         take_out(world, number, 60 + number)
     assert len(read_place(ScalingActivities, HOME, **SPAN)) == 150
     assert endpoint.calls["DescribeScalingActivities"] == 2
+
+
+class _Pages:
+    """A connection whose client has these pages."""
+
+    place = HOME
+
+    def __init__(self, *pages: dict[str, Any]) -> None:
+        self.pages = pages
+
+    def client(self, _: str) -> _Pages:
+        return self
+
+    def get_paginator(self, _: str) -> _Pages:
+        return self
+
+    def paginate(self, **_: Any) -> tuple[dict[str, Any], ...]:
+        return self.pages
+
+
+def test_what_changes_while_pages_are_read_is_one_row() -> None:
+    """It is on two pages, in two states: two rows with one primary key would fail the load."""
+    running = {"ActivityId": "a", "StartTime": HOUR, "StatusCode": "InProgress"}
+    ended = running | {"StatusCode": "Successful", "EndTime": HOUR + timedelta(minutes=2)}
+    volumes = [{"Volumes": [{"VolumeId": "vol-1", "State": state}]} for state in ("available", "in-use")]
+    reservations = [{"Reservations": [{"Instances": [{"InstanceId": "i-1", "State": {"Name": state}}]}]}
+                    for state in ("pending", "running")]  # fmt: skip
+    for source, key, pages in (
+        (ScalingActivities(SPAN), "activity_id", [{"Activities": [running]}, {"Activities": [ended]}]),
+        (Ec2Volumes({}), "volume_id", volumes),
+        (Ec2Instances({}), "instance_id", reservations),
+    ):
+        rows = [row for rows in source.read_place(cast(Connection, _Pages(*pages))) for row in rows]
+        assert len([row for row in rows if row.get(key)]) == 1
 
 
 def test_a_region_without_activities_has_answered_and_a_refusal_is_a_gap(endpoint: AwsEndpoint) -> None:

@@ -130,6 +130,10 @@ def test_the_pause_is_the_requested_one_up_to_five_seconds(read: Read, monkeypat
         ({"status": 503}, {}, "responds to POST /v2/metrics/cloud/query with status 503."),
         ({"body": b"<html>"}, {}, "responds to POST /v2/metrics/cloud/query with something other than JSON."),
         ({"body": b'{"data": [{"value": 1}]}'}, {}, "responds with something other than points of topics."),
+        *(
+            ({"body": b'{"data": [{"metric.topic": %s, "value": %s}]}' % point}, {}, "other than points of topics.")
+            for point in ((b'"t"', b"1" + 400 * b"0"), (b'"t"', b"NaN"), (b'"t"', b"-5"), (b"null", b"1"), (b"5", b"1"))
+        ),
         ({"body": b"[]"}, {}, "responds with something other than points of topics."),
         ({}, {"url": "http://127.0.0.1:1"}, "did not respond (ConnectError)."),
     ],

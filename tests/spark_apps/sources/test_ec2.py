@@ -14,7 +14,7 @@ from demo.world import World
 
 from spark_apps.sources import aws_client
 from spark_apps.sources.aws_client import Place
-from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
+from spark_apps.sources.ec2 import Ec2Instances, Ec2InstanceTypes, Ec2Volumes
 from tests.spark_apps.aws_world import (
     ACCOUNT,
     INSTANCE,
@@ -129,8 +129,11 @@ def test_credentials_of_another_account_are_not_taken(
     world.add_volume(OTHER, REGION, "vol-0e", "gp3", 10)
     environment(endpoint, tmp_path, [{"account": OTHER, "regions": [REGION]}])
     aws_client.load_config.__globals__["_load"].cache_clear()
-    (gap,) = gaps(read_place(Ec2Volumes, Place(OTHER, REGION))).values()
-    assert gap.startswith(f"refused: the AWS credentials are those of account {ACCOUNT}, not of {OTHER}; set role_arn")
+    for source, options in ((Ec2Volumes, {}), (Ec2InstanceTypes, {"types": "m5.large"})):
+        (gap,) = gaps(read_place(source, Place(OTHER, REGION), **options)).values()
+        assert gap.startswith(
+            f"refused: the AWS credentials are those of account {ACCOUNT}, not of {OTHER}; set role_a"
+        )
 
 
 @pytest.mark.parametrize("kind", ["server_error", "reset", "malformed"])

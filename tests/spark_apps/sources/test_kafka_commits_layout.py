@@ -85,6 +85,15 @@ def test_an_unreadable_assignment_is_none() -> None:
     assert [row["members"] and row["members"][0]["assignment"] for row in rows] == [{"orders": [0]}, None, None]
 
 
+def test_names_have_no_nul_which_postgresql_does_not_store() -> None:
+    member = {"member_id": "m\0", "client_id": "c\0d", "host": "/h", "poll_interval_ms": 3, "session_timeout_ms": 9}
+    keys: list[bytes | None] = [commit_key("a\0b", "t", 0), group_key("a\0b")]
+    rows = decode(keys, [commit_value(3, 1, AT_MS), group_value(5, 3, [member | {"assignment": {}}])]).to_pylist()
+    assert [row["group_id"] for row in rows] == ["a\ufffdb"] * 2
+    [read] = rows[1]["members"]
+    assert (read["member_id"], read["client_id"]) == ("m\ufffd", "c\ufffdd")
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -122,6 +122,14 @@ def test_a_sink_has_its_group_and_no_row_has_a_secret(api: str, read: Read) -> N
     assert "hunter2" not in str(rows)
 
 
+def test_a_trace_has_neither_credentials_of_urls_nor_what_postgresql_does_not_store(api: str, read: Read) -> None:
+    rows, _ = read({"name": "main", "url": f"{api}/failed"})
+    assert rows[-1]["trace"] == (
+        "ConnectException: jdbc:postgresql://db:5432/shop\n"
+        'Caused by: https://api.example/v1: For input string: "\ufffdabc"\n'
+    )
+
+
 def test_a_cluster_without_connectors_and_a_rebalance_are_no_gap(api: str, read: Read) -> None:
     assert read({"name": "main", "url": f"{api}/empty"}) == ([], {})
     rows, gaps = read({"name": "main", "url": f"{api}/rebalancing"})
@@ -141,6 +149,7 @@ def test_user_and_password(api: str, read: Read) -> None:
         ("page", "responds to GET /connectors with something other than JSON."),
         ("other", "responds to GET /connectors with something other than connectors."),
         ("listing", "responds to GET /connectors with something other than connectors."),
+        ("no_state", "responds to GET /connectors with something other than connectors."),
     ],
 )
 def test_a_failing_api_is_one_gap_and_the_others_are_read(api: str, read: Read, behavior: str, reason: str) -> None:
@@ -149,6 +158,14 @@ def test_a_failing_api_is_one_gap_and_the_others_are_read(api: str, read: Read, 
     assert list(gaps) == ["shop connect bad"]
     assert gaps["shop connect bad"].startswith("refused: Connect cluster 'bad' of 'shop' at http://127.0.0.1:")
     assert gaps["shop connect bad"].endswith(reason)
+
+
+@pytest.mark.parametrize("behavior", ["no_number", "no_text"])
+def test_values_of_another_type_are_one_gap_and_the_others_are_read(api: str, read: Read, behavior: str) -> None:
+    rows, gaps = read({"name": "bad", "url": f"{api}/{behavior}"}, {"name": "main", "url": f"{api}/good"})
+    assert len(rows) == 4
+    assert list(gaps) == ["shop connect bad"]
+    assert gaps["shop connect bad"].startswith("refused: unreadable data: ")
 
 
 def test_a_refused_connection_and_an_hour_that_is_over_are_gaps(api: str, read: Read) -> None:

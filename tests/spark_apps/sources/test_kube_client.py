@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from streamwarden.base.bounded_http import Limits
-from streamwarden.base.config import KubernetesCluster
+from streamwarden.base.config import Config, KubernetesCluster
 
-from spark_apps.sources.kube import client
+from spark_apps.sources.kube import client, discover
 from spark_apps.sources.kube.client import Lists, Unlisted
 from spark_apps.sources.kube.objects import pod_of
 from tests.answering import answering
@@ -68,6 +69,7 @@ def test_a_busy_server_is_asked_again(lists: Callable[..., Lists]) -> None:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
+        ((404, b"404 page not found"), "the API server failed to list pods in namespace a: 404 Not Found."),
         ((503, b"{}"), "the API server failed to list pods in each of 3 attempts (503)"),
         ((410, b"{}"), "the list of pods expired 3 times"),
         ((200, b"<html>login</html>"), "the list of pods is not one of the Kubernetes API"),
@@ -105,3 +107,41 @@ def test_a_server_that_is_not_there(tmp_path: Path) -> None:
 def test_an_object_that_is_no_pod_is_refused() -> None:
     with pytest.raises(KeyError):
         pod_of({"metadata": {"name": "p"}})
+
+
+@pytest.mark.parametrize(
+    ("resource", "item"),
+    [
+        ("nodes", {"spec": {}}),
+        ("persistentvolumes", {}),
+        ("podmonitors", {"spec": {"selector": {"matchExpressions": [{"key": "a"}]}}}),
+        ("podmonitors", "monitor"),
+    ],
+)
+def test_an_object_of_another_form_is_a_gap_of_its_kubernetes_cluster(
+    resource: str, item: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = {
+        "metadata": {"namespace": "shop", "name": "p-0", "uid": "u"},
+        "spec": {"nodeName": "n", "volumes": [{"persistentVolumeClaim": {"claimName": "c"}}]},
+    }
+    found = {"pods": [pod], resource: [item]}
+
+    class Api:
+        def __init__(self, entry: KubernetesCluster) -> None:
+            if entry.name == "down":
+                raise Unlisted("refused: down.")
+
+        def core(self, resource: str, *_: Any, **__: Any) -> list[Any]:
+            return found.get(resource, [])
+
+        def custom(self, _: str, __: Any, resource: str, ___: Any) -> list[Any]:
+            return found.get(resource, [])
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(discover, "Lists", Api)
+    discover._discover.cache_clear()
+    clusters = [{"name": name, "context": name, "selectors": {"apps": ["a=b"]}} for name in ("odd", "down")]
+    gaps = discover.discover(Config.model_validate({"kubernetes": clusters})).gaps
+    assert dict(gaps) == {"Kubernetes odd": discover._UNREADABLE, "Kubernetes down": "refused: down."}

@@ -93,6 +93,9 @@ def test_a_registry_without_subjects_is_no_gap(read: Any) -> None:
         ("throttled", "responds to GET /schemas with status 429."),
         ("page", "responds to GET /schemas with something other than JSON."),
         ("other", "responds to GET /schemas with something other than schemas."),
+        ("no_version", "responds to GET /schemas with something other than schemas."),
+        ("no_subject", "responds to GET /schemas with something other than schemas."),
+        ("large_id", "unreadable data: ArrowInvalid: Value 1099511627776 too large to fit in C integer type"),
         ("elsewhere", "does not support GET /schemas: not a Schema Registry, or the wrong address."),
         ("hangs", "did not respond (ReadTimeout)."),
     ],
@@ -119,6 +122,12 @@ def test_one_failing_subject_loses_only_its_compatibility_level(read: Any) -> No
     assert levels(rows)["money"] == (None, None)
     assert levels(rows)["bill-value"] == ("BACKWARD", "global")
     assert list(gaps) == ["shop schema registry subject money"]
+
+
+def test_a_level_of_null_is_a_gap_and_not_the_text_none(read: Any) -> None:
+    rows, gaps = read("null_level")
+    assert levels(rows)["money"] == (None, None)
+    assert gaps["shop schema registry subject money"].endswith("/config/money without a compatibility level.")
 
 
 def test_without_permission_to_read_levels_the_schemas_are_read(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:

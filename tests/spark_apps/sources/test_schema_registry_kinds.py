@@ -136,9 +136,28 @@ def test_versions_of_an_apicurio_registry(served: str, read: Read, path: str, id
     assert reference == {"name": "money.proto", "subject": "billing/money", "version": 1}
 
 
+def test_a_version_that_was_deleted_since_it_was_listed_is_left_out(served: str, read: Read) -> None:
+    rows, gaps = read(kind="apicurio", url=f"{served}/deleted")
+    assert gaps == {}
+    assert [(row["subject"], row["version"]) for row in rows][:2] == [("orders-value", 2), ("billing/bills/ü", 100_001)]
+
+
+def test_versions_are_numbered_in_the_order_of_the_list_whichever_response_comes_first(served: str, read: Read) -> None:
+    rows, _ = read(kind="apicurio", url=f"{served}/overtaken")
+    assert [row["version"] for row in rows if row["subject"] == "orders-value"] == [100_001, 100_002]
+
+
+def test_a_version_that_is_a_time_is_numbered(served: str, read: Read) -> None:
+    rows, gaps = read(kind="apicurio", url=f"{served}/dated")
+    assert gaps == {}
+    numbers = {row["version"] for row in rows if row["subject"] == "orders-value"}
+    assert len(numbers) == 2 and 2 in numbers and max(numbers) > 100_000
+
+
 @pytest.mark.parametrize(
     ("behavior", "reason"),
     [
+        ("odd", "unreadable data: TypeError"),
         ("page", "with something other than JSON."),
         ("secured", "rejected user and password for GET"),
         ("good/elsewhere", "not a Schema Registry, or the wrong address."),

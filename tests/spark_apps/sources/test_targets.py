@@ -12,9 +12,9 @@ import pytest
 from demo.aws_endpoint import AwsEndpoint
 from demo.world import World
 from pydantic import ValidationError
-from streamwarden.base.config import Config
+from streamwarden.base.config import Config, JmxEndpoint
 
-from spark_apps.sources.targets import Jvms, _instances, jvms_of
+from spark_apps.sources.targets import Gap, Jvms, _instances, _on_instance, jvms_of
 from tests.spark_apps.aws_world import environment
 
 BROKER = {"role": "broker", "cluster": "orders"}
@@ -113,6 +113,33 @@ def test_an_invalid_target_is_a_gap(tmp_path: Path, labels: dict[str, str], reas
     assert [e.url for e in jvms.endpoints] == ["http://b1:8778/jolokia", "http://b3:7071/metrics"]
     (gap,) = jvms.gaps
     assert gap.resource == f"target b2:7071 of {tmp_path}/kafka-1.json" and reason in gap.reason
+
+
+@pytest.mark.parametrize("target", ["reader:hunter2@b2:7071", "b2:7071/metrics?token=hunter2", "reader:hunter2?@b2"])
+def test_a_gap_does_not_have_the_credentials_that_a_target_must_not_have(tmp_path: Path, target: str) -> None:
+    (gap,) = found_in(tmp_path, {"targets": [target], "labels": BROKER}).gaps
+    assert gap.reason.startswith("refused: the address has a user or a query")
+    assert gap.resource.startswith(("target b2:7071", "target … of")) and "hunter2" not in f"{gap}"
+
+
+@pytest.mark.parametrize("protocol", ["prometheus", "jmx_rmi"])
+def test_a_target_that_is_no_text_is_a_gap_and_the_others_are_read(tmp_path: Path, protocol: str) -> None:
+    labels = {**BROKER, "protocol": protocol}
+    jvms = found_in(tmp_path, {"targets": [9010, None], "labels": labels}, {"targets": ["b3:7071"], "labels": BROKER})
+    assert [e.url for e in jvms.endpoints] == ["http://b1:8778/jolokia", "http://b3:7071/metrics"]
+    assert [(gap.resource, gap.reason) for gap in jvms.gaps] == [
+        (f"target {target} of {tmp_path}/kafka-1.json", "refused: the target is not a text such as host:port")
+        for target in (9010, None)
+    ]
+
+
+def test_members_missing_in_a_response_of_ec2_are_unknown() -> None:
+    ec2, address = tagged(from_tags={"cluster": "kafka"}).jmx_ec2[0], {"PrivateIpAddress": "10.0.0.1"}
+    tags = {"Tags": [{"Key": "kafka", "Value": "orders"}, {"Key": "empty"}, {}]}
+    found = _on_instance(address | tags, ec2, {"orders"})
+    assert isinstance(found, JmxEndpoint) and (found.url, found.instance_id) == ("http://10.0.0.1:7071/metrics", None)
+    without = _on_instance(address, ec2, {"orders"})
+    assert isinstance(without, Gap) and without.resource == "instance 10.0.0.1"
 
 
 def test_defaults_are_checked_with_the_config() -> None:
