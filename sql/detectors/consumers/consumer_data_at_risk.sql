@@ -180,7 +180,7 @@ runbook: |
 
   ## Mitigation
   1. Extend the retention first: the setting takes effect at once.
-  2. Start the group, or add capacity. Delete the group if it is retired.
+  2. Start the group, or add capacity. Delete the group, with its committed offsets, if it is retired.
   3. Restore lost records from a mirror, a backup, or their source.
   4. Check auto.offset.reset before a restart: with `latest`, the group skips the remaining records as well.
 limitations: |
