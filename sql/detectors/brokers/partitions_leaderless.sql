@@ -83,8 +83,8 @@ runbook: |
   2. If a broker does not start: check its disk, open files, and memory.
   ## Mitigation
   1. Start the brokers that led these partitions last.
-  2. If no ISR member returns: `kafka-leader-election.sh --election-type unclean`, topic by topic. Records that only the
-     previous leader had are lost, and consumers may see lower offsets.
+  2. If no ISR member returns: `kafka-leader-election.sh --election-type unclean --topic TOPIC --partition N`, one partition
+     at a time. Records that only the previous leader had are lost, and consumers may see lower offsets.
   3. Afterwards: three replicas, min.insync.replicas=2, and unclean.leader.election.enable=false.
 limitations: |
   The state is that of the moment when the metadata was read; seconds without a leader between two runs are not detected.

@@ -127,7 +127,7 @@ verdicts:
       - "The topic was recreated."
     impact: "The group reads nothing from this partition until its offsets are reset."
     actions:
-      - "Stop the group, and reset its offsets on {{ worst_topic }}."
+      - "Stop the group, and reset its offsets on {{ worst_topic }} (--execute instead of --dry-run)."
     commands:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ worst_topic }} --reset-offsets --to-earliest --dry-run"
   safe: {status: ok, message: "Retention keeps the unread records of group {{ group_id }} for more than {{ warn_hours }}."}

@@ -250,11 +250,11 @@ runbook: |
   1. Check the topics with unaccounted bytes, and ask their owners who is replaying them.
   2. Check the fetch rates per client. Brokers expose them with quotas; a generous default quota is enough. Run
      `kafka-configs.sh --describe --entity-type clients --entity-default` before you set one: it replaces an existing default.
-  3. Run kafka-consumer-groups --describe --members for groups without commits.
+  3. Run kafka-consumer-groups.sh --describe --members for groups without commits.
   4. On the brokers, check the connections with the highest send rate (ss -ti), or the request log for Fetch requests.
 
   ## Mitigation
-  1. Throttle the client: kafka-configs --alter --add-config consumer_byte_rate=… --entity-type clients
+  1. Throttle the client: kafka-configs.sh --alter --add-config consumer_byte_rate=… --entity-type clients
      --entity-name <client>. A quota applies per broker.
   2. Serve replays and backfills from another cluster or from tiered storage.
 limitations: |
