@@ -22,6 +22,7 @@ from streamwarden.charts.draw import load_plot
 from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.questions import Parameter, Question, load_questions
+from streamwarden.rendering.readable import counted
 from streamwarden.store.dictionary import dictionary
 
 FOLDER = PROJECT_ROOT / "docs"
@@ -104,15 +105,18 @@ def _detector_page(detector: Detector) -> str:
             f"![Example chart](../pictures/{picture.name})\n\n" if picture.exists() else "",
             f"{load_plot(plot)[0].why.strip()}\n\n" if plot.exists() and picture.exists() else "",
             f"- Evaluates each {detector.resource_kind} ({identity}){narrower}.\n",
-            f"- Opens a ticket after {detector.open_after_hours} firing h,"
-            f" closes it after {detector.clear_after_hours} healthy h with data.\n",
+            f"- A ticket opens after {counted(detector.open_after_hours, 'firing hour')} and closes after"
+            f" {counted(detector.clear_after_hours, 'healthy hour')} with data.\n",
+            "- Info findings open no ticket by default (`tickets.least_severity`).\n"
+            if detector.severity == "info"
+            else "",
             f"- Reads {', '.join(f'`{table}`' for table in detector.reads)},"
             f" collected by {', '.join(detector.apps) or 'no app'}.\n",
             f"- Chart: `sql/charts/{plot.name}`.\n" if plot.exists() else "",
             f"\n## How it decides\n\n{detector.description.strip()}\n" if detector.description else "",
             f"\n## Verdicts\n\n| reason | severity or status | message |\n|---|---|---|\n{_verdicts(detector)}",
             f"\n## Parameters\n\n| name | default | unit | reason |\n|---|---|---|---|\n{params}" if params else "",
-            f"\n## Runbook\n\n{detector.runbook.strip()}\n",
+            f"\n## Runbook\n\n{re.sub(r'^## ', '### ', detector.runbook.strip(), flags=re.M)}\n",
             f"\n## Limitations\n\n{detector.limitations.strip()}\n",
             f"\n## SQL\n\n`{detector.file}`\n\n```sql\n{query.strip()}\n```\n",
         ]

@@ -1,5 +1,5 @@
 /*
-title: Where data is unread for a week
+title: Where data has been unread for a week
 subject: consumers
 description: >
   Consumer groups whose oldest unread record is older than the given age, by topic.

@@ -2,8 +2,8 @@
 title: Which processes restored state longest
 subject: streams
 description: >
-  Kafka Streams processes that restored state stores: hours with restoring, and the most records left. Samples say that
-  a process restores, not how many minutes of an hour.
+  Kafka Streams processes that restored state stores: hours with restoring, and the most records left. Samples show that a
+  process restores, not for how many minutes.
 params:
   days: {type: days, description: Look-back that ends with the newest gathered hour, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}

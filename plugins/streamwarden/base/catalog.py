@@ -160,7 +160,7 @@ APPS: dict[str, SparkApp] = {
         ),
         SparkApp(
             "jvm_apps",
-            "JVM applications over JMX: heap, off-heap, RocksDB, stream threads; machines by node exporter",
+            "JVM applications over JMX: heap, off-heap, RocksDB, stream threads; hosts by node exporter",
             sections=_JVMS,
             reads=("jmx", "metrics.jvm_app_sample", "metrics.node_sample"),
             writes=(

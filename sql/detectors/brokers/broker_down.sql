@@ -140,20 +140,20 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 1
 description: |
-  A broker is down if it holds replicas, the cluster does not list it in two requests some seconds apart, and its JVM, where
-  configured, does not respond. Where the cluster returns no topics, a broker counts that was listed within
-  look_back_hours. A single unlisted broker is taken for part of a rolling restart if peers were restarted within
+  A broker is down if it holds replicas, the cluster does not list it in two requests some seconds apart, and its JVM,
+  where configured, does not respond. Where the cluster returns no topics, a broker counts that was listed within
+  look_back_hours. A single unlisted broker counts as part of a rolling restart if peers were restarted within
   roll_minutes. The reason is the first of: instance not running, disk full, file descriptors exhausted. These are the
-  last values reported before the failure. If all replicas are in sync and a leader does not have our listener, the broker runs
-  (see partitions_leaderless). The cluster itself returns the list, so a failure of our own network is not taken for a dead
-  broker: if no broker responds, the result is unknown.
+  last values reported before the failure. If all replicas are in sync and a leader does not have our listener, the broker
+  runs (see partitions_leaderless). The cluster itself returns the list, so a failure of our own network is not taken for
+  a dead broker: if no broker responds, the result is unknown.
 
   An outage between two runs: the hour before listed the broker, this hour lists it again, and its JVM started in between.
   It was down for the minutes before this start in which its volumes took no writes, or its instance's network was idle
   (below quiet_ratio of the hour before), from outage_minutes on. Such a finding fires for one hour.
 runbook: |
   ## Meaning
-  The cluster's metadata no longer contain a broker that has replicas.
+  The cluster's metadata no longer contains a broker that has replicas.
   ## Impact
   Its partitions are under-replicated. Partitions without another in-sync replica have no leader and cannot be used.
   ## Diagnosis
@@ -161,7 +161,7 @@ runbook: |
   2. Check disk, file descriptors, heap, and burst balance before the failure (chart and details).
   3. If the process runs but is not listed: server.log shows log recovery or a failing connection to the controller.
   ## Mitigation
-  1. Remove the shortage first, otherwise the broker stops again.
+  1. Fix what was exhausted first (disk, file descriptors, heap, or I/O); otherwise the broker stops again.
   2. Start the broker, or start a broker with the same id on another host.
   3. If it is not to return: move its replicas with kafka-reassign-partitions.sh.
 limitations: |

@@ -113,8 +113,8 @@ runbook: |
   2. Raise vm.max_map_count to at least two maps for each segment.
   3. Increase segment.bytes or segment.ms of topics with many small segments, and delete unused topics.
 limitations: |
-  JMX does not expose vm.max_map_count, so max_maps stands for it. After a restart Kafka 2.3 and later maps the indexes of
-  an old segment only when they are read, so the real number of maps may be lower. Threads and libraries of the JVM add
+  JMX does not expose vm.max_map_count, so max_maps is used instead. After a restart Kafka 2.3 and later maps the indexes
+  of an old segment only when they are read, so the real number of maps may be lower. Threads and libraries of the JVM add
   some hundreds. A limit reported as unlimited is not evaluated. The limit of the whole host (fs.file-max) is not checked.
   Unused topics are those named by earlier findings of topic_abandoned and changelog_abandoned.
 */

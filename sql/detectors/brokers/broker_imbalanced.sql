@@ -76,7 +76,7 @@ runbook: |
   1. Compare leaders: after restarts they may not have returned to the preferred brokers.
   2. A topic with fewer partitions than brokers cannot be spread evenly.
   ## Mitigation
-  1. Elect the preferred leaders: `kafka-leader-election.sh --election-type preferred`.
+  1. Elect the preferred leaders: `kafka-leader-election.sh --election-type preferred --all-topic-partitions`.
   2. Move partitions with a throttle: `streamwarden plan rebalance CLUSTER` prints them, best gain per byte first.
 limitations: |
   Imbalance of minutes is not detected. The network limit is unknown for instances that EC2 does not return. Instances differ

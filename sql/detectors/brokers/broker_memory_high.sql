@@ -93,7 +93,7 @@ runbook: |
   2. Look for a rise after a deployment: a client that opens a connection or a transactional id per request.
 
   ## Mitigation
-  1. Move leaders off the broker; stop the clients that open connections without end.
+  1. Move leaders off the broker; stop the clients that keep opening connections.
   2. Lower transactional.id.expiration.ms.
   3. Change to a larger broker size, or add brokers and move partitions to them.
 limitations: |

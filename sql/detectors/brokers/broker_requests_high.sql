@@ -12,7 +12,7 @@ params:
   least_knee:
     default: 1000
     unit: 1/s
-    why: "a broker with two vCPUs handles as many: at a lower rate, requests are not what makes it slow"
+    why: "even a broker with two vCPUs handles this many: a lower rate does not make it slow"
   slow_ratio: {default: 2, unit: ratio, why: "producers notice when they wait twice as long"}
   knee_hours: {default: 6, unit: h, why: "fewer slow hours are an incident"}
   knee_share: {default: 0.8, unit: ratio, why: "if so many of the hours with as many requests were slow, requests are the reason"}

@@ -9,7 +9,7 @@ params:
   patterns:
     default: "{}"
     unit: JSON
-    why: "other limits by topic, as regex and ms, for example a higher one for mail; limits of one cluster go to `except`"
+    why: "other limits by topic, as regex and ms, for example a higher one for mail; limits of one cluster belong under `exceptions`"
   min_flushes: {default: 30, unit: flushes, why: "fewer are not enough for a 95th percentile"}
 key_metrics: [log_flush_p95_ms, limit_ms, strictest_topic, log_flush_mean_ms, flushes]
 verdicts:

@@ -68,11 +68,11 @@ caused_by:
 open_after_hours: 1
 clear_after_hours: 1
 description: |
-  A partition has no leader if the cluster's metadata name none in two requests some seconds apart, and if its topic existed
-  within look_back hours before. A leader without the listener of our connection (LISTENER_NOT_FOUND) is a
-  verdict of its own, because brokers that do have this listener can run at the same time. Unclean elections are those that the
-  controllers counted in the hour, the highest count of one controller. Records may be lost where the current leader
-  was out of sync an hour ago.
+  A partition has no leader if the cluster's metadata names none in two requests some seconds apart, and if its topic
+  existed within look_back hours before. A leader without the listener of our connection (LISTENER_NOT_FOUND) is a verdict
+  of its own, because brokers that do have this listener can run at the same time. Unclean elections are those that the
+  controllers counted in the hour, the highest count of one controller. Records may be lost where the current leader was
+  out of sync an hour ago.
 runbook: |
   ## Meaning
   Partitions are offline (no leader), or a replica that was out of sync became leader.
@@ -83,15 +83,15 @@ runbook: |
   2. If a broker does not start: check its disk, open files, and memory.
   ## Mitigation
   1. Start the brokers that led these partitions last.
-  2. If no ISR member returns: `kafka-leader-election.sh --election-type unclean`, topic by topic. Records that only the
-     previous leader had are lost, and consumers may see lower offsets.
+  2. If no ISR member returns: `kafka-leader-election.sh --election-type unclean --topic TOPIC --partition N`, one partition
+     at a time. Records that only the previous leader had are lost, and consumers may see lower offsets.
   3. Afterwards: three replicas, min.insync.replicas=2, and unclean.leader.election.enable=false.
 limitations: |
-  The state is that of the moment when the metadata were read; seconds without a leader between two runs are not detected.
+  The state is that of the moment when the metadata was read; seconds without a leader between two runs are not detected.
   Brokers before Kafka 2.2 do not distinguish a missing listener from a missing leader. Unclean elections are known only
   where the controllers are read over JMX: with ZooKeeper, and with KRaft from Kafka 3.9 on. Versions up to 4.0 may count
-  a clean election too (KAFKA-19212). The affected partitions are not exposed: a topic can be named although its
-  leader caught up in time, and can be missing if its leader fell out of the ISR within the hour.
+  a clean election too (KAFKA-19212). The affected partitions are not exposed: a topic can be named although its leader
+  caught up in time, and can be missing if its leader fell out of the ISR within the hour.
 */
 with unled as materialized (
   select

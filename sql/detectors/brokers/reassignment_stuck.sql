@@ -35,7 +35,7 @@ verdicts:
         {% if throttle_to_set_bytes_per_second %}Raise the throttle from {{ throttle_bytes_per_second }} to
         {{ throttle_to_set_bytes_per_second }}.{% endif %}
       - "Check server.log of the receiving brokers for replica fetcher errors, and their disks for free space."
-      - "If the reassignment stays stuck, cancel the reassignment."
+      - "If the reassignment stays stuck, cancel it."
     commands:
       - "kafka-reassign-partitions.sh --bootstrap-server {{ bootstrap_servers }} --list"
       - >

@@ -96,11 +96,11 @@ runbook: |
   2. If the client stores its offsets elsewhere and its lag is monitored, add its ID to known_untracked.
 limitations: |
   Brokers report rates per client only with quotas; a generous default quota is enough. With quotas per user only, they
-  report no client IDs. The rate covers the seconds before the collection run, so a client that reads in bursts appears
-  in some hours only. A client with the ID of a group member is taken for that member. Members of share groups are not
-  reported: add their client IDs to known_untracked. The topics of a client are known if its JVM is monitored.
-  Otherwise its share refers to all bytes out of the cluster. In a cluster without any consumer group, it is not known
-  whether the groups were readable.
+  report no client IDs. The rate covers the seconds before the collection run, so a client that reads in bursts appears in
+  some hours only. A client with the ID of a group member counts as that member. Members of share groups are not reported:
+  add their client IDs to known_untracked. The topics of a client are known if its JVM is monitored. Otherwise its share
+  refers to all bytes out of the cluster. In a cluster without any consumer group, it is not known whether the groups were
+  readable.
 */
 with fetched as materialized (
   select

@@ -127,7 +127,7 @@ verdicts:
       - "The topic was recreated."
     impact: "The group reads nothing from this partition until its offsets are reset."
     actions:
-      - "Stop the group, and reset its offsets on {{ worst_topic }}."
+      - "Stop the group, and reset its offsets on {{ worst_topic }} (--execute instead of --dry-run)."
     commands:
       - "kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ worst_topic }} --reset-offsets --to-earliest --dry-run"
   safe: {status: ok, message: "Retention keeps the unread records of group {{ group_id }} for more than {{ warn_hours }}."}
@@ -180,7 +180,7 @@ runbook: |
 
   ## Mitigation
   1. Extend the retention first: the setting takes effect at once.
-  2. Start the group, or add capacity. Delete the group if it is retired.
+  2. Start the group, or add capacity. Delete the group, with its committed offsets, if it is retired.
   3. Restore lost records from a mirror, a backup, or their source.
   4. Check auto.offset.reset before a restart: with `latest`, the group skips the remaining records as well.
 limitations: |

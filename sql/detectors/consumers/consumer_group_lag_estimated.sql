@@ -58,8 +58,8 @@ description: |
   Evaluates consumer groups of Amazon MSK clusters whose offsets are not read over Kafka's protocol (`connect: false`), by
   CloudWatch: SumOffsetLag, and EstimatedMaxTimeLag, MSK's estimate of the time to work off the worst partition's lag.
 
-  Warning: the estimate exceeds late_seconds in every minute of the hour, and the records of lag do not fall, or would at
-  their pace take more than recover_seconds. The topic with the largest estimate counts.
+  Warning: the estimate exceeds late_seconds in every minute of the hour, and the lag in records does not fall, or would
+  take more than recover_seconds to recover at its current rate. The topic with the largest estimate counts.
 runbook: |
   ## Meaning
   The consumer lag of the group is high and does not recover within recover_seconds.
@@ -72,12 +72,12 @@ runbook: |
   2. `kafka-consumer-groups.sh --describe` shows whether one partition is stuck, or all fall behind.
 
   ## Mitigation
-  1. Start the application, or delete the group if it is retired.
+  1. Start the application, or delete the group if it is retired: this deletes its committed offsets.
   2. Add members up to the number of partitions, or speed up processing.
 limitations: |
-  Partitions, members, and commits are not exposed: one stuck partition looks like a slow group, and a group without
-  members from one that is slow. Let Streamwarden connect to Kafka (consumer_group_lagging) for these. CloudWatch exposes
-  groups that consumed within the last days only.
+  Partitions, members, and commits are not exposed: one stuck partition, or a group without members, looks like a slow
+  group. Let Streamwarden connect to Kafka (consumer_group_lagging) for these. CloudWatch exposes groups that consumed
+  within the last days only.
 */
 with reading as (
   select

@@ -173,7 +173,7 @@ runbook: |
   3. If all partitions fall behind, compare the rates of arriving and consumed records.
 
   ## Mitigation
-  1. Start the application, or delete the group if it is retired.
+  1. Start the application, or delete the group if it is retired: this deletes its committed offsets.
   2. Lower max.poll.records, set a timeout for processing, or skip the record.
   3. Add members up to the number of partitions, or speed up processing. One member at most processes a partition.
 limitations: |

@@ -52,7 +52,7 @@ verdicts:
     impact: &impact "The partition is not processed, and each member that receives it leaves the group."
     actions:
       - &inspect "Inspect the record at this offset and the next ones, and the logs of {{ owners }}."
-      - &skip "To skip the record, stop the group and set the offset to {{ next_offset.value }}."
+      - &skip "To skip the record, stop the group and set the offset to {{ next_offset.value }} (--execute instead of --dry-run)."
       - "Set a timeout for the processing of one record."
       - >
         {% if advised_poll_records %}Set max.poll.records to at most {{ advised_poll_records.value }}, so that one poll

@@ -89,8 +89,8 @@ verdicts:
     actions:
       - "Ask the owner of topic {{ unaccounted_topics[0].topic }} who is replaying it."
       - >
-        {% if not top_client %}Identify the client: set a default quota so that brokers expose per-client byte
-        rates.{% endif %}
+        {% if not top_client %}Identify the client: set a default quota, if none exists, so that brokers expose per-client
+        byte rates.{% endif %}
       - >
         Throttle {{ "client " ~ top_client if top_client else "that client" }} with consumer_byte_rate (applies per broker).
       - "Prevent it: serve replays from a separate cluster or from tiered storage."
@@ -120,7 +120,7 @@ verdicts:
     impact: "Page cache pollution slows every consumer of this cluster."
     actions:
       - "Ask the teams that use this cluster who is replaying a topic."
-      - "Identify the client: set a default quota so that brokers expose per-client byte rates."
+      - "Identify the client: set a default quota, if none exists, so that brokers expose per-client byte rates."
       - "Throttle that client with consumer_byte_rate (applies per broker)."
       - "Enable open monitoring, so that bytes by topic are known next time."
       - "Prevent it: serve replays from a separate cluster or from tiered storage."
@@ -256,17 +256,18 @@ runbook: |
 
   ## Diagnosis
   1. Check the topics with unaccounted bytes, and ask their owners who is replaying them.
-  2. Check the fetch rates per client. Brokers expose them with quotas; a generous default quota is enough.
-  3. Run kafka-consumer-groups --describe --members for groups without commits.
+  2. Check the fetch rates per client. Brokers expose them with quotas; a generous default quota is enough. Run
+     `kafka-configs.sh --describe --entity-type clients --entity-default` before you set one: it replaces an existing default.
+  3. Run kafka-consumer-groups.sh --describe --members for groups without commits.
   4. On the brokers, check the connections with the highest send rate (ss -ti), or the request log for Fetch requests.
 
   ## Mitigation
-  1. Throttle the client: kafka-configs --alter --add-config consumer_byte_rate=… --entity-type clients
+  1. Throttle the client: kafka-configs.sh --alter --add-config consumer_byte_rate=… --entity-type clients
      --entity-name <client>. A quota applies per broker.
   2. Serve replays and backfills from another cluster or from tiered storage.
 limitations: |
-  Amazon MSK by CloudWatch alone: neither topic nor client is known, a reader of an hour's part is diluted in the mean of
-  the hour, and only the bytes that are sent distinguish a reader from the brokers' own reads (compaction).
+  Amazon MSK by CloudWatch alone: neither topic nor client is known, the mean of the hour hides a reader that is active
+  for a few minutes, and only the bytes that are sent distinguish a reader from the brokers' own reads (compaction).
 
   Kafka does not report clients that read without committing. Topics and amounts are known; the client is known only
   where quotas make brokers expose per-client rates, for an hour after its last request. Its rate is known only if JMX was
@@ -276,11 +277,11 @@ limitations: |
   has a second finding, unless its group or client is known.
 
   Not detected: readers of records that are still in the page cache, readers that started so long ago that they are part
-  of the baseline, and readers that read less than a nightly batch varies. In the first weeks of a cluster, also readers
-  that read less than groups that always lag.
+  of the baseline, and readers whose volume is within the variation of a nightly batch. In the first weeks of a cluster,
+  readers that read less than groups that always lag are not detected either.
 
   Bytes out of a changelog beyond the baseline are taken for a restore unless its application has run for settled_hours. A
-  known group that is far behind, has members, and has not committed is taken for the reader of its topics. So is a group
+  known group that is far behind, has members, and has not committed counts as the reader of its topics. So does a group
   that reset its offsets to an earlier position, if the disks were read for at most twice the time between its commits.
   Internal topics are not counted. Rates of JMX and commits are compared over the time that JMX covers.
 */

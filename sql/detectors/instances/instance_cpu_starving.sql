@@ -106,7 +106,7 @@ runbook: |
   In standard mode CPU is capped at the baseline of the instance type. In unlimited mode surplus credits are charged.
 
   ## Diagnosis
-  1. Find the process that takes the CPU: a restore, a compaction, a backup, or the regular load.
+  1. Find the process that uses the CPU: a restore, a compaction, a backup, or the regular load.
   2. `aws ec2 describe-instance-credit-specifications` returns whether the instance is in unlimited mode.
 
   ## Mitigation

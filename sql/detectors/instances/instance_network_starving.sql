@@ -164,8 +164,8 @@ runbook: |
   2. Change to a larger instance type. Traffic to other regions and through gateways has lower limits.
 limitations: |
   Peaks within a minute are hidden by the mean, with basic monitoring within five minutes. Network credits are not exposed
-  by AWS. A load that falls to exactly the baseline after a burst passes for throttled for an hour. Limits of packets and
-  of connections are evaluated on Amazon MSK only.
+  by AWS. A load that falls to exactly the baseline after a burst is reported as throttled for an hour. Limits of packets
+  and of connections are evaluated on Amazon MSK only.
 */
 with network as (
   select

@@ -83,8 +83,8 @@ verdicts:
     impact: "Brokers or stream tasks on the instance are down or hang until it recovers or is replaced."
     actions:
       - >-
-        {% if failed_check == 'system' %}Stop and start the instance: it moves to other hardware. A reboot does not move
-        it.{% endif %}
+        {% if failed_check == 'system' %}Stop and start the instance: it moves to other hardware. A reboot does not move it.
+        Data on instance store volumes is lost.{% endif %}
       - >-
         {% if failed_check == 'volumes' %}Check the AWS Health Dashboard; fail over, or stop and start the
         instance.{% endif %}
@@ -168,7 +168,8 @@ runbook: |
   3. Neither: read the application's log and the load balancer's target health.
 
   ## Mitigation
-  1. Failed system check: stop and start the instance; a reboot does not move it to other hardware.
+  1. Failed system check: stop and start the instance; a reboot does not move it to other hardware. A stop deletes the data
+     on instance store volumes, and releases a public IP address that is not an Elastic IP.
   2. Memory: give processes less, or use a larger instance type.
   3. CPU: raise the timeout or the threshold of the health check.
 limitations: |

@@ -60,7 +60,7 @@ verdicts:
     impact: "Garbage collections free less and less memory: GC pauses grow until the process fails with OutOfMemoryError."
     actions:
       - "Restart the processes of the application one after the other before the heap is full."
-      - "Take two class histograms an hour apart, and find the classes with growing instance counts."
+      - "Take two class histograms an hour apart, and find the classes with growing instance counts. Each runs a full GC."
     commands: *commands
   steady:
     status: ok
@@ -105,7 +105,7 @@ runbook: |
 
   ## Diagnosis
   1. Find the growing part: the chart stacks heap, RocksDB, threads, and direct buffers; the rest is native memory.
-  2. Heap: compare two class histograms.
+  2. Heap: compare two class histograms. Each runs a full GC, which pauses the process.
   3. Native memory: start one process with -XX:NativeMemoryTracking=summary, and compare after a day.
 
   ## Mitigation
@@ -114,8 +114,8 @@ runbook: |
 limitations: |
   Runs shorter than two days are not evaluated. With several JVMs on a host and no exporter of resident memory, the
   growing one is unknown. A leak is detected once two days of it exceed the untouched part of the heap, and not while the
-  process uses no more than a week ago. In the first week of a run, a weekly rhythm passes for growth, and so does a load
-  that grows for weeks.
+  process uses no more than a week ago. In the first week of a run, a weekly rhythm is reported as growth, and so is a
+  load that grows for weeks.
 */
 with process as materialized (
   select

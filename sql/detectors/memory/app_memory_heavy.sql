@@ -164,7 +164,7 @@ verdicts:
         {{ heap_wanted_bytes }}.{% endif %}
     impact: "GC pauses grow until the process fails with OutOfMemoryError, or consumers are removed from their group."
     actions: &larger_heap
-      - "Find what holds the heap: compare two class histograms."
+      - "Find what holds the heap: compare two class histograms. Each runs a full GC, which pauses the process."
       - >-
         {% if heap_remedy == 'raise_heap' %}If these objects are
         needed, raise the heap to {{ heap_wanted_bytes }}: memory suffices.{% endif %}

@@ -16,7 +16,7 @@ params:
     default: 0.95
     unit: ratio
     why: "one large segment or one reassignment fills the rest, and a full log directory goes offline"
-  least_history: {default: 72, unit: h, why: "with less history, a one-day burst passes for growth"}
+  least_history: {default: 72, unit: h, why: "with less history, a one-day burst looks like growth"}
   room_days: {default: 14, unit: d, why: "added space should last two weeks"}
   target_ratio: {default: 0.7, unit: ratio, why: "leaves a third of the disk for failovers and reassignments"}
   least_kept: {default: 0.25, unit: ratio, why: "of a topic's retention; a larger cut changes what consumers can rely on"}
@@ -180,8 +180,8 @@ runbook: |
   2. Grow the volume. EBS volumes grow while in use, but only once in six hours.
   3. Move replicas to brokers with free space.
 limitations: |
-  Amazon MSK: where Kafka's protocol is not spoken with the cluster, the directory KafkaDataLogs stands for the storage as
-  CloudWatch has it (KafkaDataLogsDiskUsed); topics that grow are unknown then.
+  Amazon MSK: where Streamwarden does not connect to Kafka (`connect: false`), the directory KafkaDataLogs is the storage
+  that CloudWatch reports (KafkaDataLogsDiskUsed), and the topics that grow are unknown.
 
   Brokers older than Kafka 3.3 do not report the size of their disks; host_disk_filling covers them where node exporter
   runs. Kafka does not report on which volume a directory lies, so added space is priced at the mean of the cluster's

@@ -333,9 +333,10 @@ description: |
   Warning: at the load of the last 15 minutes the burst balance is exhausted within warn_hours, or the instance's EBS
   burst is; the latter must have fallen for bursting_minutes and by fall_percent_per_hour. Burst balance is simulated from
   the operations of each minute, starting from BurstBalance, and follows BurstBalance where that falls faster. The whole
-  hour must have drained it; a load that goes on and off is forecast over whole cycles. A newer load counts if it drained
-  it in draining_minutes of the last 15 and soon_hours are left. A batch that drained as much on recurring_days of the last week, within an hour of this time, and never exhausted
-  it, does not fire. A warning continues while the balance falls and lasts no longer than warn_hours.
+  hour must have drained it; an intermittent load is forecast over whole cycles. A newer load counts if it drained it in
+  draining_minutes of the last 15 and soon_hours are left. A batch that drained as much on recurring_days of the last
+  week, within an hour of this time, and never exhausted it, does not fire. A warning continues while the balance falls
+  and lasts no longer than warn_hours.
 
   Slow: no limit binds, and in a quarter of the hour's minutes latency exceeds slow_ms and slow_ratio times the baseline
   (median of 7 days, and of this time of day). For a new SSD volume slow_ms alone counts.
@@ -377,9 +378,9 @@ limitations: |
   latency are not evaluated, and a volume without burst balance (1,000 GiB or more) is not evaluated at all. MSK does not
   state the IOPS of storage with provisioned throughput; only its throughput counts as a limit.
 
-  A throttled volume exposes what it got, not what was demanded; without earlier load the recommendation is a step. Volumes on
-  instances without Nitro, with Multi-Attach, or of magnetic type send no throttling metrics: there only a rate at its
-  limit in the busy seconds of a minute is detected.
+  A throttled volume exposes what it got, not what was demanded; without earlier load the recommendation is a step.
+  Volumes on instances without Nitro, with Multi-Attach, or of magnetic type expose no throttling metrics: there only a
+  rate at its limit in the busy seconds of a minute is detected.
 
   A burst balance that drains within the hour after a sudden load is detected when it is exhausted. A load that began in
   the last minutes of an hour, or an instance burst that began to fall in the last bursting_minutes, is detected an hour

@@ -23,7 +23,7 @@ params:
     unit: ratio
     why: "RocksDB writes a compacted file before it deletes its inputs, and needs space for both"
   peak_hours: {default: 3, unit: h, why: "a compaction frees its space within minutes, that of a large store within two hours"}
-  least_history: {default: 72, unit: h, why: "with less history, a one-day burst passes for growth"}
+  least_history: {default: 72, unit: h, why: "with less history, a one-day burst looks like growth"}
   small_bytes: {default: 21474836480, unit: bytes, why: "20 GiB: a new host's system and logs fill a disk of this size, then stop"}
   room_days: {default: 14, unit: d, why: "added space should last two weeks"}
   target_ratio: {default: 0.7, unit: ratio, why: "leaves a third of the disk for compactions and failovers"}
@@ -157,8 +157,9 @@ runbook: |
   3. Find state directories of applications that moved away. Kafka Streams removes only those of its own tasks.
 
   ## Mitigation
-  1. Delete logs, heap dumps, and abandoned state directories.
-  2. Grow the volume, then the file system. EBS volumes grow while in use, but only once in six hours.
+  1. Delete logs, heap dumps, and abandoned state directories; never the state directory of a running process.
+  2. Grow the volume, then the partition, if there is one (growpart), then the file system. EBS volumes grow while in use,
+     but only once in six hours.
 limitations: |
   The volume of a file system is found by its size, so no volume is named if two of the host are equally large. A file
   system as large as a log directory of the host's broker is never evaluated here. State stores are counted for the whole

@@ -106,12 +106,12 @@ causes:
 open_after_hours: 2
 clear_after_hours: 3
 description: |
-  Kafka Streams applications. Time per record is the time that stream threads spend in process() (process-latency-avg, the
-  mean of the last minute, without polls, commits, and punctuations). Everything else that may fill it is subtracted, each at
-  its maximum: CPU time of the whole process (with steal time, if the host reports it), GC pauses of each thread, waits of
-  producers for buffers or metadata, and, for applications with stores, the time that a disk of the host was busy. At least
-  `waiting_share` must remain, and the time must be at least `least_ms` and `ratio` times the median of the hours of `days`.
-  Applications with saturated CPU or a throttled container are not evaluated.
+  Evaluates Kafka Streams applications. Time per record is the time that stream threads spend in process()
+  (process-latency-avg, the mean of the last minute, without polls, commits, and punctuations). Everything else that may
+  fill it is subtracted, each at its maximum: CPU time of the whole process (with steal time, if the host reports it), GC
+  pauses of each thread, waits of producers for buffers or metadata, and, for applications with stores, the time that a
+  disk of the host was busy. At least `waiting_share` must remain, and the time must be at least `least_ms` and `ratio`
+  times the median of the hours of `days`. Applications with saturated CPU or a throttled container are not evaluated.
 runbook: |
   ## Meaning
   Stream threads spend most of their time waiting for something that is neither CPU, GC, Kafka, nor a local disk.

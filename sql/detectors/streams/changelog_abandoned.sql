@@ -56,11 +56,11 @@ verdicts:
     commands: *commands
   parked:
     status: ok
-    message: "Internal topics of {{ name }} are unused for {{ unused_days }} and are on parked brokers only."
+    message: "Internal topics of {{ name }} have been unused for {{ unused_days }} and are on parked brokers only."
   in_use: {status: ok, message: "Internal topics of {{ name }} are in use: {{ usage_evidence }}."}
   recently_used:
     status: ok
-    message: "Internal topics of {{ name }} are unused for {{ unused_days }} (limit {{ required_unused_days }})."
+    message: "Internal topics of {{ name }} have been unused for {{ unused_days }} (limit {{ required_unused_days }})."
   usage_not_reported: {status: unknown, message: "Not evaluated: {{ gap }} not reported for the internal topics of {{ name }}."}
   short_history:
     status: unknown

@@ -60,7 +60,7 @@ runbook: |
   Compaction and record deletion remove records before the group reads them. A topology change renames or recreates the topics.
   ## Diagnosis
   1. Find the reader by the client ids and hosts of the group's members.
-  2. Ask for the purpose: most readers want the content of a store, or to save a join.
+  2. Ask for the purpose: most readers want the content of a store, or want to avoid a join of their own.
   ## Mitigation
   1. Let the owner of the application add an output topic, and move the reader there.
   2. Delete the group's committed offsets on the internal topics afterwards.

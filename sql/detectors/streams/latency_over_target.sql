@@ -128,12 +128,12 @@ caused_by:
 open_after_hours: 2
 clear_after_hours: 3
 description: |
-  Applications with a target (`latency_targets` in the configuration). A reading is the mean age of the records that reached
-  a node of a task within the last minute. The terminal node with the most readings above the target counts: they must be
-  more than `share`. A sub-topology that aggregates windows or suppresses updates may hold records back on purpose: there the
-  nodes count where records enter. The age that records have when they are written is subtracted first: the part of the
-  youngest record's age that its mean time in the log does not explain. Time in the log is lag ÷ arrival rate, less the
-  normal time between two commits.
+  Evaluates applications with a target (`latency_targets` in the configuration). A reading is the mean age of the records
+  that reached a node of a task within the last minute. The terminal node with the most readings above the target counts:
+  they must be more than `share`. A sub-topology that aggregates windows or suppresses updates may hold records back on
+  purpose: there the nodes count where records enter. The age that records have when they are written is subtracted first:
+  the part of the youngest record's age that its mean time in the log does not explain. Time in the log is lag ÷ arrival
+  rate, less the normal time between two commits.
 runbook: |
   ## Meaning
   Records are older than the configured target when the application has processed them.

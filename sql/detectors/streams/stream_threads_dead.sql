@@ -63,7 +63,7 @@ verdicts:
     impact: *impact
     actions:
       - "Take a thread dump first (`jcmd PID Thread.print`): it shows the blocked thread, for example one that waits for a database."
-      - "Kill the process and start it again."
+      - "Kill the process and start it again. With exactly-once, it then restores all its state."
       - "Prevent it: pass a timeout to close()."
     commands: *commands
   application_down:

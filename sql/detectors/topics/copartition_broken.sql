@@ -54,14 +54,15 @@ runbook: |
   Topics that are joined, or from which one state store is built, must have the same number of partitions.
   One of them got more partitions.
   ## Impact
-  Kafka Streams does not start any more (TopologyException). Other consumers process a key out of order once, at the time
-  of the change.
+  Kafka Streams no longer starts (TopologyException). Other consumers process a key out of order once, at the time of the
+  change.
   ## Diagnosis
   1. Find out who added partitions, and why: Kafka cannot remove them.
   2. List the topics that are joined with it, and the state stores that are built from it.
   ## Mitigation
   1. Increase the partitions of the other input topics to the same number.
-  2. Stateful applications: stop them, run kafka-streams-application-reset.sh, and start them again.
+  2. Stateful applications: stop them, run kafka-streams-application-reset.sh, and start them again. The reset deletes
+     their internal topics: they lose their state, and rebuild it only from input that retention still holds.
   3. Without downtime: start the application with a new application.id next to the old one.
 limitations: |
   Counts that were equal by chance count as co-partitioning: an application that merges topics without joining them is a

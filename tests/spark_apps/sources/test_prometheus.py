@@ -298,7 +298,7 @@ def test_a_host_by_node_exporter(agents: Agents) -> None:
 
 
 def test_hosts_have_no_jolokia() -> None:
-    with pytest.raises(ValidationError, match="a machine is read by node exporter"):
+    with pytest.raises(ValidationError, match="a host is read by node exporter"):
         JmxEndpoint.model_validate({"role": "node", "cluster": "c", "url": "http://b"})
 
 

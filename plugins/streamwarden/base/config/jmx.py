@@ -14,10 +14,10 @@ JvmAddress = Annotated[str, AfterValidator(begins_with("http", "https", "rmi"))]
 
 
 class JmxEndpoint(Section):
-    """A JVM to read metrics from, a broker or an application; or a machine that JVMs run on."""
+    """A JVM to read metrics from, a broker or an application; or a host that JVMs run on."""
 
     role: Literal["broker", "app", "node"] = Field(
-        description="What it is: a broker's JVM, an application's, or a machine (node exporter's page)."
+        description="What it is: a broker's JVM, an application's, or a host (node exporter's page)."
     )
     cluster: Name = Field(description="The Kafka cluster it is, or works on (a name under `kafka`).")
     app: Name | None = Field(None, description="Name of the application (role `app`).")
@@ -74,7 +74,7 @@ class JmxEndpoint(Section):
         if self.role == "broker" and self.protocol == "dropwizard":
             raise ValueError("brokers have no Dropwizard servlet: read them by 'jolokia', 'jmx_rmi' or 'prometheus'")
         if self.role == "node" and not self.protocol.startswith("prometheus"):
-            raise ValueError("a machine is read by node exporter: `protocol: prometheus` (or prometheus_api)")
+            raise ValueError("a host is read by node exporter: `protocol: prometheus` (or prometheus_api)")
         return self
 
     def __str__(self) -> str:
