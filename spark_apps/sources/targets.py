@@ -72,6 +72,10 @@ def jvms_of(config: Config) -> Jvms:
     found |= {f"jmx_ec2.{n}": list(_on_ec2(ec2, config, clusters)) for n, ec2 in enumerate(config.jmx_ec2)}
     by_section = {section: [one for one in of if isinstance(one, JmxEndpoint)] for section, of in found.items()}
     gaps = [one for of in found.values() for one in of if isinstance(one, Gap)]
+    if pods:
+        gaps += [Gap(resource, reason, None) for resource, reason in pods.gaps_of_pods]
+    if config.msk:
+        gaps += [Gap(resource, reason, "broker") for resource, reason in msk_of(config).gaps]
     by_section, of_pods = _with_pods(by_section, pods) if pods else (by_section, {})
     return Jvms(_with_msk(by_section, config) if config.msk else by_section, gaps, of_pods)
 

@@ -53,7 +53,9 @@ def check(
     gaps = [*((gap.resource, gap.reason) for gap in jvms.gaps), *msk_of(config).all_gaps]
     if pods := pods_of(config):
         gaps += pods.gaps
-    for warning in [*_warnings(config, jvms.endpoints), *(f"{resource}: {reason}" for resource, reason in gaps)]:
+    # Gaps of the discovery of pods and MSK are JVMs' gaps, too.
+    lines = dict.fromkeys(f"{resource}: {reason}" for resource, reason in gaps)
+    for warning in [*_warnings(config, jvms.endpoints), *lines]:
         out.print(f"warning: {escape(warning)}", soft_wrap=True)
     if probe:
         from streamwarden.cli.probe.table import answers_of, show

@@ -28,6 +28,8 @@ SAME_PODS_SECONDS = 600
 _UNREADABLE = "refused: a pod, node, volume, service, or monitor is not one of the Kubernetes API."
 _MONITORING, _MONITORING_VERSIONS = "monitoring.coreos.com", ("v1",)
 _PATHS = {"jolokia": "/jolokia", "dropwizard": "/metrics", "prometheus": "/metrics"}
+_OF_PODS = re.compile(r"Kubernetes \S+( pods.*)?")
+"""Resource of a gap that concerns pods: the whole Kubernetes cluster, or the list of its pods."""
 _ORDINAL = re.compile(r"-(\d{1,9})$")
 Gap = tuple[str, str]
 """Resource, and reason `<status>: <message>`."""
@@ -91,6 +93,11 @@ class Found:
     endpoints: tuple[tuple[FoundPod, JmxEndpoint], ...] = ()
     gaps: tuple[Gap, ...] = ()
 
+    @property
+    def gaps_of_pods(self) -> list[Gap]:
+        """Those by which pods, and so their JVMs, are missing."""
+        return [gap for gap in self.gaps if _OF_PODS.fullmatch(gap[0])]
+
 
 def discover(config: Config, *, fresh: bool = False) -> Found:
     """All clusters under `kubernetes`; `fresh`: without an earlier answer."""
@@ -140,8 +147,7 @@ def moved(config: Config, endpoints: Iterable[tuple[str, str, str | None]]) -> s
     None, if the pods cannot be listed now: then nothing is known of a move.
     """
     asked, found = list(endpoints), discover(config, fresh=True)
-    whole = {f"Kubernetes {entry.name}" for entry in config.kubernetes}
-    if any(resource in whole or " pods" in resource for resource, _ in found.gaps):
+    if found.gaps_of_pods:
         return set()
     now = {(one.url, one.cluster, one.app) for _, one in found.endpoints}
     return {url for url, cluster, app in asked if (url, cluster, app) not in now}

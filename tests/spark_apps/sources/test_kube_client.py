@@ -17,6 +17,7 @@ from streamwarden.base.config import Config, KubernetesCluster
 from spark_apps.sources.kube import client, discover
 from spark_apps.sources.kube.client import Lists, Unlisted
 from spark_apps.sources.kube.objects import pod_of
+from spark_apps.sources.targets import jvms_of
 from tests.answering import answering
 
 Answer = tuple[int, bytes]
@@ -145,3 +146,11 @@ def test_an_object_of_another_form_is_a_gap_of_its_kubernetes_cluster(
     clusters = [{"name": name, "context": name, "selectors": {"apps": ["a=b"]}} for name in ("odd", "down")]
     gaps = discover.discover(Config.model_validate({"kubernetes": clusters})).gaps
     assert dict(gaps) == {"Kubernetes odd": discover._UNREADABLE, "Kubernetes down": "refused: down."}
+
+
+def test_a_discovery_that_fails_is_a_gap_of_the_sources_that_read_its_pods(tmp_path: Path) -> None:
+    """Otherwise the JVMs would be gone without a word, and a second run would delete the rows of the first."""
+    clusters = [{"name": "down", "kubeconfig": str(kubeconfig(tmp_path, 9)), "selectors": {"apps": ["a=b"]}}]
+    gaps = jvms_of(Config.model_validate({"kubernetes": clusters})).gaps
+    assert {(gap.resource, gap.role) for gap in gaps} == {("Kubernetes down pods", None)}
+    assert all("no response from the API server" in gap.reason for gap in gaps)
