@@ -116,9 +116,12 @@ verdicts:
     details:
       - "The topic was recreated, or offsets were set manually."
     actions:
-      - "Stop the group, and reset {{ 'the checkpoint of the job (Samza CheckpointTool)' if is_samza else 'its offsets' }}."
+      - >
+        {% if is_samza %}Stop the job, and reset its checkpoint (Samza CheckpointTool).{% else %}Stop the group, and reset its
+        offsets (--execute instead of --dry-run): --to-earliest reads all records that the topic has now, --to-latest skips
+        them.{% endif %}
     commands:
-      - "{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-latest --dry-run{% endif %}"
+      - "{% if not is_samza %}kafka-consumer-groups.sh --bootstrap-server {{ bootstrap_servers }} --group {{ group_id }} --topic {{ beyond_topic }} --reset-offsets --to-earliest --dry-run{% endif %}"
   keeps_up: {status: ok, message: "Consumer group {{ group_id }} keeps up, at most {{ lag_seconds }} behind ({{ worst_topic_partition }})."}
   stale_offsets:
     status: ok
