@@ -77,8 +77,9 @@ def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame,
         .join(rates, [*BROKER], "left")
         .join(_produce_errors(gained), [*BROKER], "left")
     )
+    covered = f.nullif(f.col("covered_seconds"), f.lit(0))  # 0: the process reports a start after the last sample
     per_second = [
-        (f.col(name) / f.col("covered_seconds")).alias(f"{name}_per_second")
+        (f.col(name) / covered).alias(f"{name}_per_second")
         for name in (
             "bytes_in",
             "bytes_out",
@@ -117,7 +118,7 @@ def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame,
         "client_connections",
         "open_file_descriptors",
         "max_file_descriptors",
-        (f.col("cpu_seconds") / f.col("covered_seconds") / f.col("processors")).alias("cpu_ratio"),
+        (f.col("cpu_seconds") / covered / f.col("processors")).alias("cpu_ratio"),
         "heap_used_bytes",
         "heap_max_bytes",
         "failed_produces",
@@ -162,7 +163,7 @@ def _gauges() -> list[Column]:
     return [
         f.count_distinct("at").cast("int").alias("samples"),
         f.max("process_started_at").alias("process_started_at"),
-        f.max(f.when(f.col("metric") == "broker_info", label("broker_id"))).cast("int").alias("reported_broker_id"),
+        f.max(f.when(f.col("metric") == "broker_info", label("broker_id"))).try_cast("int").alias("reported_broker_id"),
         f.max(reading("log_flush_p95_ms")).alias("log_flush_p95_ms"),
         f.max(reading("log_flush_p999_ms")).alias("log_flush_p999_ms"),
         *latencies,

@@ -8,6 +8,8 @@ from functools import cache
 _CREDENTIALS = re.compile(r"(?<=//)[^\s'\"<>]*@|[^\s'\"<>/:]+:[^\s'\"<>/]+@")
 """The credentials of a URL: `user:password@`, and everything between `//` and the last `@`."""
 _QUERY = re.compile(r"(://[^\s'\"<>?]*)\?[^\s'\"<>]*")
+_PROPERTY = re.compile(r"(?i)(;\s*(?:user|username|password|pwd)\s*=)[^;\s'\"<>]*")
+"""Properties of a JDBC URL of SQL Server or Db2."""
 
 
 @cache
@@ -23,4 +25,4 @@ def address_of(url: str) -> str:
 
 def masked(text: str) -> str:
     """The text, with user, password, and query removed from all URLs."""
-    return _QUERY.sub(r"\1", _CREDENTIALS.sub("", text))
+    return _PROPERTY.sub(r"\1…", _QUERY.sub(r"\1", _CREDENTIALS.sub("", text)))

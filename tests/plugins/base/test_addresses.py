@@ -11,6 +11,10 @@ from streamwarden.base.addresses import address_of, masked
         ("no http://t@h/a?token=secret#f, and https://u:p@g/", "no http://h/a and https://g/"),
         ("'postgresql://u:p@h1:1,h2:2/d?password=x' and \"http://h\"", "'postgresql://h1:1,h2:2/d' and \"http://h\""),
         ("u:p@h:1 is no address", "h:1 is no address"),
+        (
+            "jdbc:sqlserver://h:1433;user=sa;Password=s3;x=y refused",
+            "jdbc:sqlserver://h:1433;user=…;Password=…;x=y refused",
+        ),
         ("ask ops@example.com about http://h/x", "ask ops@example.com about http://h/x"),
     ],
 )
