@@ -40,6 +40,7 @@ class Part:
 
 class Airflow(Part):
     def __enter__(self): embedded_url(program.POSTGRES, "airflow"); return self
+    def wait_until_ready(self): ...
     def run_hour(self, hour): ...
     def where_to_click(self): return []
 
