@@ -58,17 +58,19 @@ def run_app(spark: SparkSession, name: str, hour: datetime, config: Config) -> d
         # (MEMORY_AND_DISK): Spark holds each task's share of them until the task ends, although it counts it as freed.
         sources = {source: kept(frame) for source, frame in module.extract(spark, hour, config).items()}
         with ThreadPoolExecutor(1) as reader:
-            reading = reader.submit(coverage_of(spark, sources).count)
+            coverage = kept(coverage_of(spark, sources))
+            reading = reader.submit(coverage.count)
             frames = module.transform(sources, hour, config)  # planned while the sources are read
             reading.result()
         # Gaps besides the tables: data that was read but could not be used for any table.
         gaps = {name: frames.pop("gaps")} if "gaps" in frames else {}
-        rows = replace_hour(warehouse, APPS[name], hour, frames, coverage_of(spark, sources | gaps), started_at)
+        all_coverage = coverage.unionByName(coverage_of(spark, gaps)) if gaps else coverage
+        rows = replace_hour(warehouse, APPS[name], hour, frames, all_coverage, started_at)
     except Exception as error:
         with suppress(Exception):  # the warehouse may be the reason: the first error is reported
             record_failure(warehouse, name, hour, one_line(error), started_at)
         raise
-    for frame in sources.values():
+    for frame in (*sources.values(), coverage):
         frame.unpersist()
     return rows
 

@@ -111,11 +111,11 @@ def _evaluate_fleet(fleet: Fleet, once: bool) -> bool:
             _load(fleet)
             runner.wait_until_ready()
             if not once:
-                _print_addresses(runner, fleet, f"Ctrl-C stops {what_ends}.")
+                _print_addresses(runner, fleet, what_ends)
             runner.run_hour(fleet.hour)
             result = _score(fleet)
             if not once:
-                _print_addresses(runner, fleet, f"Ctrl-C stops {what_ends}.")
+                _print_addresses(runner, fleet, what_ends)
                 _stay(fleet, runner)
     return result.is_perfect
 
@@ -159,8 +159,8 @@ def _load(fleet: Fleet) -> None:
         fleet.load(tick=lambda done: progress.update(task, completed=done))
 
 
-def _print_addresses(runner: Runner, fleet: Fleet, last: str) -> None:
-    for line in (*runner.where_to_click(), _tracker_line(fleet), last):
+def _print_addresses(runner: Runner, fleet: Fleet, what_ends: str) -> None:
+    for line in (*runner.where_to_click(), _tracker_line(fleet), f"Ctrl-C stops {what_ends}."):
         console.print(line, soft_wrap=True)
 
 

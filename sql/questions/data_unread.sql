@@ -2,7 +2,7 @@
 title: Where data has been unread for a week
 subject: consumers
 description: >
-  Consumer groups whose oldest unread record is older than the given age, by topic.
+  Consumer groups with an oldest unread record older than the given age, by topic.
 params:
   age: {type: days, description: Smallest age of the oldest unread record, default: 7}
   cluster: {type: text, description: Kafka cluster, default: null, example: orders-prod}

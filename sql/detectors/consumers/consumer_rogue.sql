@@ -277,7 +277,7 @@ limitations: |
   has a second finding, unless its group or client is known.
 
   Not detected: readers of records that are still in the page cache, readers that started so long ago that they are part
-  of the baseline, and readers whose volume is within the variation of a nightly batch. In the first weeks of a cluster,
+  of the baseline, and readers with a volume within the variation of a nightly batch. In the first weeks of a cluster,
   readers that read less than groups that always lag are not detected either.
 
   Bytes out of a changelog beyond the baseline are taken for a restore unless its application has run for settled_hours. A

@@ -68,7 +68,7 @@ def test_pages_are_read_as_far_back_as_the_hour(endpoint: AwsEndpoint, world: Wo
 
 
 class _Pages:
-    """A connection whose client has these pages."""
+    """A connection with a client that has these pages."""
 
     place = HOME
 

@@ -35,7 +35,7 @@ def test_the_wait_for_a_leader_that_is_lost_repeatedly_is_limited(monkeypatch: p
 
 
 class _Ending:
-    """A cluster that has a changelog, and whose brokers stop responding after that."""
+    """A cluster with a changelog and brokers that stop responding after it was listed."""
 
     def __init__(self, cluster: str) -> None:
         self.cluster = cluster
