@@ -83,8 +83,9 @@ def small_apps(warehouse: sa.Engine) -> list[str]:
 def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame:
     """Responses of sources, from the frames with a `gap` column: source, resource_name, status, message.
 
-    `gap` is null for a response, otherwise `<status>: <message>`, with status late, refused, or missing. Rows without
-    a `resource` repeat what another row of the same resource says.
+    `gap` is null for a response, otherwise `<status>: <message>`, with status late, failed, or missing. Rows without
+    a `resource` repeat what another row of the same resource says. A resource that failed in part has failed: `missing`
+    is known only after a response.
     """
     responses = [
         frame.filter("resource is not null").select(f.lit(source).alias("source"), "resource", "gap")
@@ -98,11 +99,11 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
         in_one_task(reduce(DataFrame.unionByName, responses))
         .distinct()
         .groupBy("source", "resource")
-        .agg(f.max("gap").alias("gap"))
+        .agg(f.max(f.struct(f.col("gap").startswith("failed:"), "gap"))["gap"].alias("gap"))
         .select(
             "source",
             f.col("resource").alias("resource_name"),
-            f.when(f.col("gap").isNull(), "answered").otherwise(f.substring_index("gap", ":", 1)).alias("status"),
+            f.when(f.col("gap").isNull(), "complete").otherwise(f.substring_index("gap", ":", 1)).alias("status"),
             f.trim(f.expr("substr(gap, instr(gap, ':') + 1)")).alias("message"),
         )
     )

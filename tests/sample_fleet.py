@@ -91,10 +91,10 @@ def _coverage(hour: datetime) -> Rows:
                 "app": app,
                 "source": source,
                 "resource_name": f"{source}-{n}",
-                "status": "answered",
+                "status": "complete",
                 "message": None,
             }
-            yield "detect.coverage", row | {"asked_at": done}
+            yield "detect.coverage", row | {"queried_at": done}
 
 
 def _broker(hour: datetime, broker: int, throttled_hour: int | None, under_replicated: int) -> Rows:

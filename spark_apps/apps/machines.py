@@ -10,7 +10,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps.ebs_volumes import known_until
-from spark_apps.apps.ebs_volumes.hours import answered, expected_minutes, minutes, or_none
+from spark_apps.apps.ebs_volumes.hours import completeness, expected_minutes, minutes, or_none
 from spark_apps.apps.ebs_volumes.inventory import INSTANCE, as_seen_then, of_hour
 from spark_apps.apps.ebs_volumes.series import Metric, samples, series_of
 from spark_apps.models.network import network_hours, with_periods
@@ -107,10 +107,10 @@ def health_hours(sources: dict[str, DataFrame], activities: DataFrame) -> DataFr
         sources["machines"]
         .join(known, ["account", "region"], "left")
         .withColumn("activities_known", f.coalesce("activities_known", f.lit(False)))
-        .join(answered(sources["cloudwatch"], "instance_id", "instance_failed"), INSTANCE, "left")
+        .join(completeness(sources["cloudwatch"], "instance_id", "instance_failed"), INSTANCE, "left")
         .join(hours, INSTANCE, "left")
         .withColumn("minutes_checked", or_none("minutes_checked"))
-        .drop("answered", "known_until")
+        .drop("is_complete", "known_until")
     )
 
 
@@ -150,11 +150,11 @@ def network_of(sources: dict[str, DataFrame], network: DataFrame, hour: datetime
             f.explode(f.array(f.lit("in"), f.lit("out"))).alias("direction"),
             expected_minutes(hour, "launched_at").alias("minutes_expected"),
         )
-        .join(answered(sources["cloudwatch"], "instance_id", "in_bytes"), INSTANCE, "left")
+        .join(completeness(sources["cloudwatch"], "instance_id", "in_bytes"), INSTANCE, "left")
         .join(network_hours(known, hour), [*INSTANCE, "direction"], "left")
         .withColumn("minutes_present", or_none("minutes_present"))
         .withColumn("minutes_allowance_exceeded", f.lit(None).cast("int"))  # only MSK exposes it
-        .drop("answered")
+        .drop("is_complete")
     )
 
 

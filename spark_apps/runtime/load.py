@@ -67,7 +67,7 @@ def replace_hour(
         try:
             stages = {table: Stage(engine, table, hour, mark) for table in (*frames, "detect.coverage")}
             if coverage is not None:
-                by_app = {"app": f.lit(app.name), "asked_at": f.lit(started_at)}
+                by_app = {"app": f.lit(app.name), "queried_at": f.lit(started_at)}
                 stages["detect.coverage"].fill(coverage.withColumns(by_app))
             with ThreadPoolExecutor(tables_at_once(frames)) as pool:
                 list(pool.map(lambda table: stages[table].fill(frames[table]), frames))
@@ -139,7 +139,7 @@ def _publish(
         ensure_day(engine, day)
     with engine.begin() as connection:
         coverage = stages["detect.coverage"]
-        gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'answered' limit 1").scalar()
+        gaps = connection.exec_driver_sql(f"select 1 from {coverage.name} where status <> 'complete' limit 1").scalar()
         _check(lock)  # a later crash ends this transaction, too
         _make_room(connection, coverage.name, app.name, hour)
         coverage.publish(connection, keep_known=True)

@@ -187,8 +187,8 @@ class Connection:
         return session
 
     def gap(self, error: BaseException) -> str:
-        """`refused: <message>` for an error in this region, without keys and tokens."""
-        return f"refused: {self._sentence(error)}"
+        """`failed: <message>` for an error in this region, without keys and tokens."""
+        return f"failed: {self._sentence(error)}"
 
     def _sentence(self, error: BaseException) -> str:
         match error:

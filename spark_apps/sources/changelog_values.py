@@ -130,7 +130,7 @@ class ChangelogReader(ClusterReader):
             try:
                 connection = Connection(cluster_named(partition.cluster))
             except StreamwardenError as error:
-                yield from self.batches([known | {"gap": f"refused: {error}"}])
+                yield from self.batches([known | {"gap": f"failed: {error}"}])
                 return
             try:
                 yield from self._records(connection, partition, resource)
@@ -144,7 +144,7 @@ class ChangelogReader(ClusterReader):
         try:
             connection = Connection(cluster_named(cluster))
         except StreamwardenError as error:
-            return [TopicSlice(cluster, gap=f"refused: {error}")]
+            return [TopicSlice(cluster, gap=f"failed: {error}")]
         try:
             return self._plan(connection, cluster)
         except KafkaException as error:

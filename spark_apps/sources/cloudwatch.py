@@ -67,7 +67,7 @@ SCHEMA = pa.schema(
         "period_seconds": pa.int32(),
         "value": pa.float64(),
         "calls": pa.int32(),
-        "metrics_asked": pa.int32(),
+        "metrics_requested": pa.int32(),
         "resource": pa.string(),
         "gap": pa.string(),
     }
@@ -187,7 +187,7 @@ class _Desk:
         self.connection = Connection(place)
         self.pace = pace
         self.calls = 0
-        self.metrics_asked = 0
+        self.metrics_requested = 0
         self.closed: str | None = None
         self.failed = 0  # consecutive batches
         self.notices: dict[str, None] = {}
@@ -205,7 +205,7 @@ class _Desk:
         with self._lock:
             self.failed = 0
             self.calls += 1 + answer["ResponseMetadata"].get("RetryAttempts", 0)
-            self.metrics_asked += 0 if "NextToken" in request else len(request["MetricDataQueries"])
+            self.metrics_requested += 0 if "NextToken" in request else len(request["MetricDataQueries"])
             self.notices |= dict.fromkeys(m.get("Value") or m.get("Code", "") for m in answer.get("Messages", ()))
         return answer
 
@@ -306,10 +306,10 @@ def _gap_of(place: Place, series: _Series, answer: _Answer) -> str | None:
         case "PartialData":
             return f"late: {place}: CloudWatch returned incomplete data for {series.name}."
         case "Forbidden":
-            return f"refused: {place}: access denied for {series.namespace} {series.name}. {answer.message}".rstrip()
+            return f"failed: {place}: access denied for {series.namespace} {series.name}. {answer.message}".rstrip()
         case "InternalError":
             return (
-                f"refused: {place}: CloudWatch failed for {series.name} in {ROUNDS} attempts. {answer.message}".rstrip()
+                f"failed: {place}: CloudWatch failed for {series.name} in {ROUNDS} attempts. {answer.message}".rstrip()
             )
     return f"missing: {place}: CloudWatch's response does not have {series.name}."
 
@@ -352,7 +352,7 @@ def _rows(
         "period_seconds": pa.array([period_seconds] * count, pa.int32()),
         "value": pa.array(values, pa.float64()),
         "calls": nothing,
-        "metrics_asked": nothing,
+        "metrics_requested": nothing,
         "resource": resources.take(pa.array(firsts, pa.int32())),
         "gap": gap,
     }
@@ -365,10 +365,10 @@ def _cost_row(place: Place, desk: _Desk) -> pa.RecordBatch:
         "account": place.account,
         "region": place.region,
         "calls": desk.calls,
-        "metrics_asked": desk.metrics_asked,
+        "metrics_requested": desk.metrics_requested,
         "resource": f"{place} GetMetricData",
         # CloudWatch responded with what it could; which part is missing is unknown.
-        "gap": desk.closed or (f"refused: {place}: CloudWatch reports: {notice}" if notice else None),
+        "gap": desk.closed or (f"failed: {place}: CloudWatch reports: {notice}" if notice else None),
     }
     return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
 

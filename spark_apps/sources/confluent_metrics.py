@@ -121,7 +121,7 @@ class ConfluentMetricsReader(ClusterReader):
             existing = api.by_topic("retained_bytes", hour, end)
             counts = {column: api.by_topic(metric, hour, end) for column, metric in COUNTERS.items()}
         except Refused as error:
-            return [self.gap_row(name, resource, f"refused: {str(error).rstrip('.')}.")]
+            return [self.gap_row(name, resource, f"failed: {str(error).rstrip('.')}.")]
         finally:
             if api is not None:
                 api.close()

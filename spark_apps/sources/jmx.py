@@ -244,7 +244,7 @@ def _moved(endpoints: Collection[Endpoint]) -> set[str]:
 
 
 def _unreadable(error: Exception) -> str:
-    return f"refused: the response does not follow its protocol ({type(error).__name__})"
+    return f"failed: the response does not follow its protocol ({type(error).__name__})"
 
 
 @dataclass
@@ -327,9 +327,9 @@ class _Reader(DataSourceReader):
                 answers = [answer for answer in found if _says_something(answer)] or [checked(found[0])]
             except TimeoutError:
                 server.hangs = True
-                return [self._gap(endpoint, f"refused: no answer within {endpoint.timeout_seconds:g} s")]
+                return [self._gap(endpoint, f"failed: no answer within {endpoint.timeout_seconds:g} s")]
             except Refused as reason:
-                return [self._gap(endpoint, f"refused: {reason}")]
+                return [self._gap(endpoint, f"failed: {reason}")]
             except Exception as error:  # as below
                 return [self._gap(endpoint, _unreadable(error))]
         return self._all_readings(endpoint, answers)
@@ -345,14 +345,14 @@ class _Reader(DataSourceReader):
             try:
                 answers.append(checked(await PROTOCOLS[endpoint.protocol](client, endpoint, sample, self.samples)))
             except TimeoutError:
-                gap = f"refused: no answer within {endpoint.timeout_seconds:g} s"
+                gap = f"failed: no answer within {endpoint.timeout_seconds:g} s"
                 break
             except Refused as reason:
-                gap = f"refused: {reason}"
+                gap = f"failed: {reason}"
             except Exception as error:  # a response may hold anything: the other endpoints are read
                 gap = _unreadable(error)
         # A failed sample among good ones is not a gap: the number of samples shows it. A denied MBean is a gap.
-        gap = next((f"refused: {a.denied}" for a in answers if a.denied), None if answers else gap)
+        gap = next((f"failed: {a.denied}" for a in answers if a.denied), None if answers else gap)
         return self._all_readings(endpoint, answers) + ([self._gap(endpoint, gap)] if gap else [])
 
     def _all_readings(self, endpoint: Endpoint, answers: list[Answer]) -> list[pa.RecordBatch]:

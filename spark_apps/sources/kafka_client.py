@@ -153,30 +153,30 @@ class Connection:
         return {broker.id for broker in brokers if any(f"{broker.host}:{broker.port}" in text for text in failed)}
 
     def gap(self, error: BaseException | KafkaError) -> str:
-        """`refused: <message>` for an error of this cluster."""
+        """`failed: <message>` for an error of this cluster."""
         self.admin.poll(0)  # serves error_cb
         cause = error.args[0] if isinstance(error, KafkaException) and error.args else error
         code = cause.code() if isinstance(cause, KafkaError) else None
         if code in _FORBIDDEN:
-            return f"refused: cluster '{self.cluster.name}' denied access; grant {_FORBIDDEN[code]}."
+            return f"failed: cluster '{self.cluster.name}' denied access; grant {_FORBIDDEN[code]}."
         rejected = [c for c in self.complaints if c.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)]
         if rejected:
-            return f"refused: cluster '{self.cluster.name}' rejects the credentials: {_plain(rejected[0].str())}."
+            return f"failed: cluster '{self.cluster.name}' rejects the credentials: {_plain(rejected[0].str())}."
         if code in _UNREACHABLE:
             seen = next((c.str() for c in self.complaints if c.code() == KafkaError._TRANSPORT), "")
             seen = f" ({_plain(seen)})" if seen else ""
             return (
-                f"refused: no broker of cluster '{self.cluster.name}' at {self.cluster.bootstrap_servers}"
+                f"failed: no broker of cluster '{self.cluster.name}' at {self.cluster.bootstrap_servers}"
                 f" responded{seen}."
             )
-        return f"refused: cluster '{self.cluster.name}': {_plain(_text(error))}."
+        return f"failed: cluster '{self.cluster.name}': {_plain(_text(error))}."
 
 
 def unreadable(error: Exception) -> str:
     """The gap for a response with unexpected content."""
     of_python = [line.strip() for line in str(error).splitlines() if "Error: " in line]  # Spark adds a stack trace
     reason = of_python[-1] if of_python else f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return f"refused: unreadable data: {reason[:200]}"
+    return f"failed: unreadable data: {reason[:200]}"
 
 
 def _text(error: BaseException | KafkaError) -> str:
@@ -366,7 +366,7 @@ class ClusterReader(DataSourceReader):
         try:
             connection = Connection(cluster_named(partition.cluster))
         except StreamwardenError as error:
-            yield from self.batches([self.gap_row(partition.cluster, partition.cluster, f"refused: {error}")])
+            yield from self.batches([self.gap_row(partition.cluster, partition.cluster, f"failed: {error}")])
             return
         try:
             yield from self.read_cluster(connection, partition)

@@ -83,7 +83,7 @@ class CommitsReader(ClusterReader):
             return
         mine = [p for p in topic.partitions.values() if p.id % partition.slices == partition.slice]
         for leaderless in (p for p in mine if p.leader < 0):
-            yield from self.batches([self._gap(name, leaderless.id, "refused: the partition has no leader.")])
+            yield from self.batches([self._gap(name, leaderless.id, "failed: the partition has no leader.")])
         spans = self._spans(connection, [p.id for p in mine if p.leader >= 0])
         for log_partition, span in spans.items():
             if isinstance(span, BaseException):
@@ -130,7 +130,7 @@ class CommitsReader(ClusterReader):
         finally:
             consumer.close()
         for log_partition in ends:
-            stopped[log_partition] = f"refused: the leader did not respond for {_SILENCE_SECONDS} s during the read."
+            stopped[log_partition] = f"failed: the leader did not respond for {_SILENCE_SECONDS} s during the read."
         yield from self.batches(
             [self._gap(name, p, gap) for p, gap in stopped.items()]
             + [self._read_row(name, p, read[p], skipped[p]) for p in spans if p not in stopped]

@@ -118,7 +118,7 @@ class KafkaConnectReader(ClusterReader):
             api = ConnectApi(cluster, connect)
             rows = api.connectors()
         except (Refused, StreamwardenError) as error:
-            return [self.gap_row(cluster, resource, f"refused: {str(error).rstrip('.')}.")]
+            return [self.gap_row(cluster, resource, f"failed: {str(error).rstrip('.')}.")]
         finally:
             if api is not None:
                 api.close()

@@ -93,7 +93,7 @@ def list_groups(connection: Connection, deadline: float) -> Groups:
     name = connection.cluster.name
     gaps = [f"{connection.gap(error)} A broker did not list its groups." for error in listing.errors]
     gaps += [
-        f"refused: {OFFSETS_TOPIC}-{p} of cluster '{name}' has no leader; its groups are unknown." for p in leaderless
+        f"failed: {OFFSETS_TOPIC}-{p} of cluster '{name}' has no leader; its groups are unknown." for p in leaderless
     ]
     others = {} if gaps else _other_groups(connection.cluster)
     return Groups(protocols, others.get("streams", {}), others.get("share", {}), sorted(set(gaps)))

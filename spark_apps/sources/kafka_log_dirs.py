@@ -40,12 +40,12 @@ class LogDirsReader(ClusterReader):
         partitions = (p for topic in metadata.topics.values() for p in topic.partitions.values())
         # A broker that is down is not listed by the cluster, but still has replicas.
         for down in sorted({broker for p in partitions for broker in p.replicas} - metadata.brokers.keys()):
-            gap = f"refused: broker {down} of cluster '{name}' is down."
+            gap = f"failed: broker {down} of cluster '{name}' is down."
             yield from self.batches([self.gap_row(name, _resource(name, down), gap)])
         try:
             client = second_client(connection.cluster)
         except CannotAsk as error:
-            gap = f"refused: kafka-python (for DescribeLogDirs) cannot connect to cluster '{name}': {line(error)}."
+            gap = f"failed: kafka-python (for DescribeLogDirs) cannot connect to cluster '{name}': {line(error)}."
             yield from self.batches([self.gap_row(name, f"{name} log dirs", gap)])
             return
         with client:
@@ -62,7 +62,7 @@ class LogDirsReader(ClusterReader):
         try:
             [answer] = client.describe_log_dirs(brokers=[broker])
         except (PythonKafkaError, OSError) as error:
-            gap = f"refused: broker {broker} of cluster '{name}' did not report its log dirs: {line(error)}."
+            gap = f"failed: broker {broker} of cluster '{name}' did not report its log dirs: {line(error)}."
             yield from self.batches([self.gap_row(name, resource, gap)])
             return
         moves.note(broker, answer["log_dirs"])
@@ -74,7 +74,7 @@ class LogDirsReader(ClusterReader):
 
     def _log_dir(self, known: dict[str, Any], answer: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         if answer["error_code"]:
-            gap = f"refused: log dir {answer['log_dir']} is offline (Kafka's error {answer['error_code']})."
+            gap = f"failed: log dir {answer['log_dir']} is offline (Kafka's error {answer['error_code']})."
             yield from self.batches([known | {"kind": "log_dir", "gap": gap}])
             return
         sizes = {f"{kind}_bytes": _known(answer.get(f"{kind}_bytes")) for kind in ("total", "usable")}

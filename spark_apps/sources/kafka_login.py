@@ -70,7 +70,7 @@ def sign(login: AwsLogin) -> Token:
             login.region, _Known(keys)
         )
     except Failure as error:
-        raise StreamwardenError(connection.gap(error).removeprefix("refused: ")) from None
+        raise StreamwardenError(connection.gap(error).removeprefix("failed: ")) from None
     return Token(text, time.time(), expires_ms / 1000)
 
 
@@ -113,7 +113,7 @@ def _scram_user(account: str, region: str, secret: str, _period: int) -> tuple[s
     try:
         answer = connection.client("secretsmanager").get_secret_value(SecretId=secret)
     except Failure as error:
-        raise StreamwardenError(connection.gap(error).removeprefix("refused: ")) from None
+        raise StreamwardenError(connection.gap(error).removeprefix("failed: ")) from None
     try:
         held = json.loads(answer.get("SecretString", ""))
         return str(held["username"]), str(held["password"])

@@ -132,7 +132,7 @@ class OffsetsReader(ClusterReader):
                 "partition": [r[2] for r in rows],
                 "committed_offset": [r[3] for r in rows],
                 "resource": [f"{name} group {r[0]}" if r[4] else name for r in rows],
-                "gap": [f"refused: {r[4]} ({r[1]}-{r[2]})" if r[4] else None for r in rows],
+                "gap": [f"failed: {r[4]} ({r[1]}-{r[2]})" if r[4] else None for r in rows],
             },
         )
 
@@ -159,7 +159,7 @@ class OffsetsReader(ClusterReader):
         for key, leader in leaders.items():
             if leader < 0 or key in asker.failed:
                 failed = asker.failed.get(key)
-                reason = connection.gap(failed) if failed else "refused: the partition has no leader."
+                reason = connection.gap(failed) if failed else "failed: the partition has no leader."
                 gap = self.gap_row(name, f"{name} topic {key[0]}-{key[1]}", reason)
                 gaps.append(self._with_clock(gap | {"kind": "log", "topic": key[0], "partition": key[1]}))
         yield from self.batches(gaps)

@@ -51,9 +51,9 @@ class Reassignments:
             self.running = client.list_partition_reassignments()
             self.sizes = {(p.topic, p.partition): {} for p in self.running}
         except ClusterAuthorizationFailedError:
-            self.gap = f"refused: cluster '{self.name}' denied access; grant Describe on the cluster."
+            self.gap = f"failed: cluster '{self.name}' denied access; grant Describe on the cluster."
         except (KafkaError, OSError) as error:
-            self.gap = f"refused: cluster '{self.name}' did not list its reassignments: {line(error)}."
+            self.gap = f"failed: cluster '{self.name}' did not list its reassignments: {line(error)}."
 
     def note(self, broker: int, log_dirs: list[Mapping[str, Any]]) -> None:
         """Adds the sizes from a broker's response to DescribeLogDirs."""
@@ -107,9 +107,9 @@ def _throttles(connection: Connection, client: KafkaAdminClient, broker: int) ->
     try:
         configs = client.describe_configs([wanted], config_filter="all")["broker"][str(broker)]
     except (KafkaError, OSError) as error:
-        return {"gap": f"refused: broker {broker} of cluster '{name}' did not report its throttles: {line(error)}."}
+        return {"gap": f"failed: broker {broker} of cluster '{name}' did not report its throttles: {line(error)}."}
     if _EVERY_BROKER_HAS not in configs:
-        return {"gap": f"refused: cluster '{name}' denied access; grant DescribeConfigs on the cluster."}
+        return {"gap": f"failed: cluster '{name}' denied access; grant DescribeConfigs on the cluster."}
     throttles = {
         throttle: {"value": configs[throttle]["value"], "source": configs[throttle]["config_source"].lower()}
         for throttle in THROTTLES

@@ -155,7 +155,7 @@ def _times(cluster: str, places: list[Place], standing: list[Place]) -> tuple[di
     try:
         connection = Connection(cluster_named(cluster))
     except StreamwardenError as error:
-        return {}, f"refused: {error}"
+        return {}, f"failed: {error}"
     try:
         found = _search(connection, places)
     except KafkaException as error:

@@ -126,7 +126,7 @@ def _discover(config_json: str, _period: int) -> Found:
         if cluster.arn not in {one.arn for one in seen.values()}:  # two entries may match it: the first counts
             named = _named(cluster, config)
             if taken := _taken_by(named, config, seen):
-                reason = f"refused: its name {named.cluster} is that of {taken}; set `name` of its entry under `msk`"
+                reason = f"failed: its name {named.cluster} is that of {taken}; set `name` of its entry under `msk`"
                 gaps.append((cluster.resource, reason))
             else:
                 seen[named.cluster] = named

@@ -89,10 +89,10 @@ def _started_at(
 
 def _date_of(response: httpx.Response) -> datetime | None:
     try:
-        answered_at = parsedate_to_datetime(response.headers["Date"])
+        responded_at = parsedate_to_datetime(response.headers["Date"])
     except (KeyError, ValueError):
         return None
-    return answered_at if answered_at.tzinfo else answered_at.replace(tzinfo=UTC)
+    return responded_at if responded_at.tzinfo else responded_at.replace(tzinfo=UTC)
 
 
 def series_of(page: bytes, names: Names) -> Iterator[tuple[str, Labels, float]]:

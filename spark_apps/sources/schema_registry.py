@@ -159,7 +159,7 @@ class SchemaRegistryReader(ClusterReader):
             registry = open_registry(cluster_named(name))
             yield from self._registered(registry, name, resource)
         except (Refused, StreamwardenError) as error:
-            yield from self.batches([self.gap_row(name, resource, f"refused: {str(error).rstrip('.')}.")])
+            yield from self.batches([self.gap_row(name, resource, f"failed: {str(error).rstrip('.')}.")])
         except Exception as error:  # a response may hold anything: the other registries are read
             yield from self.batches([self.gap_row(name, resource, unreadable(error))])
         finally:
@@ -175,14 +175,14 @@ class SchemaRegistryReader(ClusterReader):
         try:
             common = registry.compatibility() if has_levels else None
         except Refused as error:
-            common, gaps[resource] = None, f"refused: {error}."
+            common, gaps[resource] = None, f"failed: {error}."
         for page in registry.schemas():
             new = sorted({schema["subject"] for schema in page} - levels.keys()) if has_levels else []
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 for subject, own in zip(new, pool.map(lambda s: _own_level(registry, s), new), strict=True):
                     if isinstance(own, Refused):
                         levels[subject] = None, None
-                        gaps[f"{resource} subject {subject}"] = f"refused: {own}."
+                        gaps[f"{resource} subject {subject}"] = f"failed: {own}."
                     else:
                         levels[subject] = (own, "subject") if own else (common, "global" if common else None)
             yield from self.batches(

@@ -115,4 +115,4 @@ class GlueRegistry:
             problem = self._connection.gap(MalformedAnswer(f"it has no {error}"))
         except Failure as error:
             problem = self._connection.gap(error)
-        raise StreamwardenError(f"{self.name}: {problem.removeprefix('refused: ').rstrip('.')}")
+        raise StreamwardenError(f"{self.name}: {problem.removeprefix('failed: ').rstrip('.')}")

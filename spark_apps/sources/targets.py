@@ -173,13 +173,13 @@ def _in_files(files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap
         try:
             groups = read_yaml(Path(path).read_text())  # JSON is YAML
         except (OSError, UnicodeDecodeError) as error:
-            yield Gap(f"targets of {path}", f"refused: unreadable: {error}", role)
+            yield Gap(f"targets of {path}", f"failed: unreadable: {error}", role)
             continue
         except yaml.YAMLError:
-            yield Gap(f"targets of {path}", "refused: neither JSON nor YAML", role)
+            yield Gap(f"targets of {path}", "failed: neither JSON nor YAML", role)
             continue
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
-            yield Gap(f"targets of {path}", 'refused: not a list of {"targets": […], "labels": {…}}', role)
+            yield Gap(f"targets of {path}", 'failed: not a list of {"targets": […], "labels": {…}}', role)
             continue
         for group in groups:
             yield from _of_group(path, group, files, clusters)
@@ -188,7 +188,7 @@ def _in_files(files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap
 def _of_group(path: str, group: dict[str, Any], files: JmxFiles, clusters: set[str]) -> Iterator[JmxEndpoint | Gap]:
     targets, labels = group.get("targets"), group.get("labels") or {}
     if not isinstance(targets, list) or not isinstance(labels, dict):
-        yield Gap(f"targets of {path}", "refused: `targets` of a group is not a list, or `labels` not a mapping", None)
+        yield Gap(f"targets of {path}", "failed: `targets` of a group is not a list, or `labels` not a mapping", None)
         return
     keys = files.defaults | {key: labels[key] for key in labels.keys() & LABELS}
     scheme, page = labels.get("__scheme__") or "http", labels.get("__metrics_path__")
@@ -197,7 +197,7 @@ def _of_group(path: str, group: dict[str, Any], files: JmxFiles, clusters: set[s
         if isinstance(target, str):
             yield _endpoint(resource, keys, clusters, scheme, target, page)
         else:
-            yield Gap(resource, "refused: the target is not a text such as host:port", _role(keys))
+            yield Gap(resource, "failed: the target is not a text such as host:port", _role(keys))
 
 
 def _without_credentials(target: str) -> str:
@@ -260,17 +260,17 @@ def _endpoint(
     page = page or _PAGES.get(protocol, "/metrics")
     url = target if protocol == "jmx_rmi" else f"{scheme}://{target}{page}"
     if "@" in url or "?" in url:
-        reason = "refused: the address has a user or a query; set `user` and `password` in the defaults only"
+        reason = "failed: the address has a user or a query; set `user` and `password` in the defaults only"
         return Gap(resource, reason, _role(keys))
     try:
         endpoint = JmxEndpoint.model_validate({**keys, "protocol": protocol, "url": url})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        reason = f"refused: the labels and the defaults do not define a JVM: {key} {first['msg']}"
+        reason = f"failed: the labels and the defaults do not define a JVM: {key} {first['msg']}"
         return Gap(resource, reason, _role(keys))
     if endpoint.cluster not in clusters:
-        return Gap(resource, f"refused: the cluster '{endpoint.cluster}' is not under `kafka`", endpoint.role)
+        return Gap(resource, f"failed: the cluster '{endpoint.cluster}' is not under `kafka`", endpoint.role)
     return endpoint
 
 

@@ -3,8 +3,8 @@ select
   s.app,
   s.source,
   s.resources,
-  s.resources - s.answered as missing,
-  s.answered_hour as newest_response,
+  s.resources - s.complete as missing,
+  s.complete_hour as newest_response,
   s.example_reason as example
 from public.source_freshness as s
-order by s.resources - s.answered desc, s.app asc, s.source asc
+order by s.resources - s.complete desc, s.app asc, s.source asc

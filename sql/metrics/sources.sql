@@ -3,6 +3,6 @@ select
   s.app,
   s.source,
   s.resources,
-  s.resources - s.answered as missing,
-  extract(epoch from s.answered_hour + interval '1 hour')::double precision as answered_at
+  s.resources - s.complete as missing,
+  extract(epoch from s.complete_hour + interval '1 hour')::double precision as responded_at
 from public.source_freshness as s

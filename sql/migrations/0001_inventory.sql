@@ -102,7 +102,7 @@ create table inventory.msk_broker_hourly (
   availability_zone text,  -- Availability zone of that subnet; null: not allowed to read
   instance_id text not null,  -- Id of its instance in inventory.instance_hourly
   volume_id text,  -- Id of its storage in inventory.volume_hourly; null: Express brokers have none of their own
-  observed_at timestamptz not null,  -- When it was asked
+  observed_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, cluster, broker_id)
 ) partition by range (hour);
 
@@ -131,7 +131,7 @@ create table inventory.msk_cluster_hourly (
   authentications text,  -- Ways to log in that are enabled: iam, scram, mtls, none
   bootstrap_servers text,  -- Bootstrap addresses; null: not read
   tags jsonb,  -- All tags
-  observed_at timestamptz not null,  -- When it was asked
+  observed_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, cluster)
 ) partition by range (hour);
 

@@ -5,11 +5,11 @@ comment on schema metrics is 'Measurements: samples, partitioned by day, and hou
 -- CloudWatch requests per hour, account, and region, which AWS bills.
 create table metrics.cloudwatch_cost_hourly (
   hour timestamptz not null,  -- Start of the hour (UTC)
-  app text not null,  -- Spark app that asked
+  app text not null,  -- Spark app that called it
   account text not null,  -- AWS account id
   region text not null,  -- AWS region
   calls integer not null,  -- GetMetricData requests, including retries
-  metrics_asked integer not null,  -- Metrics requested, which AWS bills
+  metrics_requested integer not null,  -- Metrics requested, which AWS bills
   primary key (hour, app, account, region)
 ) partition by range (hour);
 

@@ -30,9 +30,9 @@ create table detect.coverage (
   app text not null,  -- Spark app that queried it
   source text not null,  -- Source: cloudwatch, ec2, jolokia, kafka_offsets, …
   resource_name text not null,  -- Resource that was queried; `metrics of …`: the metrics that an endpoint's exporter exposes
-  status text not null,  -- answered, late, refused or missing
-  message text,  -- Why the status is not `answered`; null: answered
-  asked_at timestamptz not null,  -- When it was queried (UTC)
+  status text not null,  -- complete, late, failed, or missing
+  message text,  -- Why the status is not `complete`; null: complete
+  queried_at timestamptz not null,  -- When it was queried (UTC)
   primary key (hour, app, source, resource_name)
 ) partition by range (hour);
 
@@ -130,10 +130,10 @@ create table detect.owner (
   owner text not null  -- Owner: the assignee of tickets
 );
 
--- Turns of hourly runs: scheduled runs and backfills wait for those that asked before them.
+-- Turns of hourly runs: scheduled runs and backfills wait for those that came before them.
 create table detect.run_turn (
   run_id text primary key,  -- Run id of the DAG `hourly`
-  asked_at timestamptz not null  -- When it was ready to gather (UTC); the earliest active run has its turn
+  requested_at timestamptz not null  -- When it was ready to gather (UTC); the earliest active run has its turn
 );
 
 -- Findings that are firing or were firing until their newest hour, and since when. A trigger of evaluation maintains it.
@@ -167,13 +167,13 @@ create table detect.resource_link (
 );
 create index resource_link_by_downstream on detect.resource_link (downstream);
 
--- Backtests that people asked for on a detector's page: queued, running, and the newest finished ones of each detector.
+-- Backtests requested on a detector's page: queued, running, and the newest finished ones of each detector.
 create table detect.backtest (
   backtest_id bigint generated always as identity primary key,  -- Backtest id
   detector text not null,  -- Detector id
   params jsonb not null,  -- Tried parameters that differ from those in force
-  who text not null,  -- Login that asked for it
-  asked_at timestamptz not null,  -- When it was asked for (UTC)
+  who text not null,  -- Login that requested it
+  requested_at timestamptz not null,  -- When it was requested (UTC)
   started_at timestamptz,  -- When it was started (UTC); null: queued
   finished_at timestamptz,  -- When it ended (UTC); null: queued or running
   result jsonb,  -- Numbers of tickets and hours in force and as tried, and the tickets that differ; null: not finished, or failed

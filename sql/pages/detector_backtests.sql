@@ -3,7 +3,7 @@ select
   b.backtest_id,
   b.params,
   b.who,
-  b.asked_at,
+  b.requested_at,
   b.started_at,
   b.finished_at,
   b.message,

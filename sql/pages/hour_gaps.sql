@@ -10,7 +10,7 @@ select
   ) as examples,
   count(*) over () as total
 from detect.coverage as c
-where c.hour = :hour and c.status <> 'answered'
+where c.hour = :hour and c.status <> 'complete'
 group by c.app, c.source, c.status, c.message
 order by count(*) desc, c.app asc, c.source asc, c.status asc, message asc
 limit cast(:most as integer)

@@ -4,12 +4,12 @@ select
   c.app,
   c.source,
   c.hour,
-  count(*) as asked,
-  count(*) filter (where c.status = 'answered') as answered,
+  count(*) as requests,
+  count(*) filter (where c.status = 'complete') as complete,
   count(*) filter (where c.status = 'late') as late,
-  count(*) filter (where c.status = 'refused') as refused,
+  count(*) filter (where c.status = 'failed') as failed,
   count(*) filter (where c.status = 'missing') as missing,
-  max(c.asked_at) as asked_at
+  max(c.queried_at) as queried_at
 from detect.coverage as c
 where
   c.hour > cast(:newest as timestamptz) - make_interval(hours => :hours) and c.hour <= cast(:newest as timestamptz)

@@ -2,7 +2,7 @@
 title: Which sources did not respond
 subject: coverage
 description: >
-  Sources and resources with missing, late, or refused responses, and an example of the reason.
+  Sources and resources with late, failed, or missing responses, and an example of the reason.
 params:
   hours: {type: hours, description: Look-back that ends with the newest gathered hour, default: 24}
 columns:
@@ -11,8 +11,8 @@ columns:
   resource_name: Resource that was queried
   hours_missing: Hours without a full response
   last_missing_hour: Newest of these hours (UTC)
-  last_answered_hour: Newest hour with a response in these hours (UTC); null if there is none
-  newest_status: late, refused, or missing
+  last_complete_hour: Newest hour with a response in these hours (UTC); null if there is none
+  newest_status: late, failed, or missing
   newest_message: Reason in the newest of these hours
 */
 with -- The newest gathered hour.
@@ -24,13 +24,13 @@ select
   c.app,
   c.source,
   c.resource_name,
-  count(*) filter (where c.status <> 'answered') as hours_missing,
-  max(c.hour) filter (where c.status <> 'answered') as last_missing_hour,
-  max(c.hour) filter (where c.status = 'answered') as last_answered_hour,
-  (array_agg(c.status order by c.hour desc) filter (where c.status <> 'answered'))[1] as newest_status,
-  (array_agg(c.message order by c.hour desc) filter (where c.status <> 'answered'))[1] as newest_message
+  count(*) filter (where c.status <> 'complete') as hours_missing,
+  max(c.hour) filter (where c.status <> 'complete') as last_missing_hour,
+  max(c.hour) filter (where c.status = 'complete') as last_complete_hour,
+  (array_agg(c.status order by c.hour desc) filter (where c.status <> 'complete'))[1] as newest_status,
+  (array_agg(c.message order by c.hour desc) filter (where c.status <> 'complete'))[1] as newest_message
 from newest as n
 inner join detect.coverage as c on n.hour - :hours < c.hour and n.hour >= c.hour
 group by c.app, c.source, c.resource_name
-having count(*) filter (where c.status <> 'answered') > 0
+having count(*) filter (where c.status <> 'complete') > 0
 order by hours_missing desc, c.app asc, c.source asc, c.resource_name asc

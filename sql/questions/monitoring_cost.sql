@@ -23,8 +23,8 @@ select
   c.region,
   count(*) as hours,
   sum(c.calls) as calls,
-  sum(c.metrics_asked) as metrics,
-  sum(c.metrics_asked) / count(*)::double precision as metrics_per_hour
+  sum(c.metrics_requested) as metrics,
+  sum(c.metrics_requested) / count(*)::double precision as metrics_per_hour
 from newest as n
 inner join metrics.cloudwatch_cost_hourly as c on n.hour - :days < c.hour and n.hour >= c.hour
 group by c.account, c.region

@@ -16,7 +16,7 @@ select
 from detect.coverage as c
 cross join lateral detect.coverage_scope(c.source, c.resource_name) as place
 where
-  c.hour >= cast(:start as timestamptz) and c.hour < cast(:finish as timestamptz) and c.status <> 'answered'
+  c.hour >= cast(:start as timestamptz) and c.hour < cast(:finish as timestamptz) and c.status <> 'complete'
   and (
     cast(:owner as text) is null or place.is_account is null
     or exists (select from scope as s where s.is_account = place.is_account and s.name = place.name)

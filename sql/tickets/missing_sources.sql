@@ -44,7 +44,7 @@ missing as (
   cross join lateral detect.coverage_scope(c.source, c.resource_name) as place
   -- What an endpoint's exporter does not expose is no request without a response.
   where
-    c.hour = :hour and c.app = any(cast(:apps as text[])) and c.status <> 'answered'
+    c.hour = :hour and c.app = any(cast(:apps as text[])) and c.status <> 'complete'
     and not starts_with(c.resource_name, 'metrics of ')
 )
 

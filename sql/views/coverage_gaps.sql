@@ -5,9 +5,9 @@ select
   app,  -- Spark app that queried it
   source,  -- Source that was queried
   resource_name,  -- Resource that was queried
-  status,  -- late, refused or missing
+  status,  -- late, failed, or missing
   message,  -- Why it did not respond
-  asked_at  -- When it was queried (UTC)
+  queried_at  -- When it was queried (UTC)
 from detect.coverage
-where status <> 'answered'
+where status <> 'complete'
 order by hour desc, app asc, source asc, resource_name asc;

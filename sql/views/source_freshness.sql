@@ -3,12 +3,12 @@ create or replace view public.source_freshness as
 select
   c.app,  -- Spark app that queries it
   c.source,  -- Source
-  max(c.hour) filter (where c.status = 'answered') as answered_hour,  -- Newest hour with a response (UTC)
-  max(c.hour) as asked_hour,  -- Newest hour for which it was queried (UTC)
+  max(c.hour) filter (where c.status = 'complete') as complete_hour,  -- Newest hour with a full response (UTC)
+  max(c.hour) as queried_hour,  -- Newest hour for which it was queried (UTC)
   count(*) filter (where c.hour = newest.hour) as resources,  -- Resources queried for that hour
-  count(*) filter (where c.hour = newest.hour and c.status = 'answered') as answered,  -- Of these, those with a response
-  max(c.asked_at) as asked_at,  -- When it was last queried (UTC)
-  min(c.message) filter (where c.hour = newest.hour and c.status <> 'answered') as example_reason  -- One of the messages of the missing responses
+  count(*) filter (where c.hour = newest.hour and c.status = 'complete') as complete,  -- Of these, those with a full response
+  max(c.queried_at) as queried_at,  -- When it was last queried (UTC)
+  min(c.message) filter (where c.hour = newest.hour and c.status <> 'complete') as example_reason  -- One of the messages of the missing responses
 from detect.coverage as c
 inner join (select app, source, max(hour) as hour from detect.coverage group by app, source) as newest
   on c.app = newest.app and c.source = newest.source

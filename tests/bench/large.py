@@ -379,11 +379,11 @@ _ROWS = {
       select h, 'orders-prod', format('app-%s-store-%s-changelog', n, s), 'app-' || n, 'store-' || s, 'json', false,
         1000, 10, 0, 990, 990, 1, 1000000, h, h + interval '1 hour', '[]'
       from {_DAY} cross join generate_series(0, :applications - 1) as n cross join generate_series(0, 1) as s""",
-    "detect.coverage": f"""hour, app, source, resource_name, status, asked_at <-
-      select h, 'consumer_groups', 'kafka_groups', 'orders-prod ' || {_GROUP.format(n="n")}, 'answered', h
+    "detect.coverage": f"""hour, app, source, resource_name, status, queried_at <-
+      select h, 'consumer_groups', 'kafka_groups', 'orders-prod ' || {_GROUP.format(n="n")}, 'complete', h
       from {_DAY} cross join generate_series(0, :groups - 1) as n
       union all
-      select h, 'ebs_volumes', 'cloudwatch', 'vol-' || lpad(n::text, 17, '0'), 'answered', h
+      select h, 'ebs_volumes', 'cloudwatch', 'vol-' || lpad(n::text, 17, '0'), 'complete', h
       from {_DAY} cross join generate_series(0, :volumes - 1) as n""",
 }  # fmt: skip
 _LOADS = """

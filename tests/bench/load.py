@@ -79,7 +79,7 @@ def _bare(rows: DataFrame, url: str) -> float:
 
 def _replace(spark: SparkSession, rows: DataFrame, url: str) -> float:
     coverage = spark.createDataFrame(
-        [("bench", "all", "answered", None)], "source string, resource_name string, status string, message string"
+        [("bench", "all", "complete", None)], "source string, resource_name string, status string, message string"
     )
     started = time.monotonic()
     replace_hour(engine(url), SparkApp("bench", "", (), (TABLE,)), HOUR, {TABLE: rows}, coverage, datetime.now(UTC))

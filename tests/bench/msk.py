@@ -38,7 +38,7 @@ from tests.conftest import a_database
 ACCOUNT, REGION, NAME = "123456789012", "eu-central-1", "orders"
 BROKERS, TOPICS = 30, 2000
 MOST_SECONDS_MORE = 15.0
-ASKED = "select calls, metrics_asked from metrics.cloudwatch_cost_hourly where app = 'msk'"
+ASKED = "select calls, metrics_requested from metrics.cloudwatch_cost_hourly where app = 'msk'"
 
 
 def measure() -> list[Metric]:

@@ -94,8 +94,8 @@ _ROWS = {
         select h, 'orders-prod', {_ENDPOINT}, format('metric_%s_total', n), '{{}}', h + s * interval '20 s', 'counter',
           n, h
         from generate_series(1, 60) as n cross join generate_series(1, 8) as b cross join generate_series(1, 4) as s""",
-    "detect.coverage": """(hour, app, source, resource_name, status, asked_at, message)
-        select h, 'consumer_groups', 'kafka_groups', format('orders-prod team-%s.reader-%s', n % 40, n), 'answered', h,
+    "detect.coverage": """(hour, app, source, resource_name, status, queried_at, message)
+        select h, 'consumer_groups', 'kafka_groups', format('orders-prod team-%s.reader-%s', n % 40, n), 'complete', h,
           null::float8
         from generate_series(1, :groups) as n""",
     "metrics.volume_sample": """(account, region, volume_id, at, period_seconds, read_ops, write_ops, read_bytes,

@@ -350,7 +350,7 @@ def unreported(reference: Reference, warehouse: sa.Engine) -> list[str]:
 def apps_with_gaps(warehouse: sa.Engine) -> set[str]:
     """Apps with a source that did not respond."""
     with warehouse.connect() as connection:
-        return set(connection.execute(sa.text("select app from detect.coverage where status <> 'answered'")).scalars())
+        return set(connection.execute(sa.text("select app from detect.coverage where status <> 'complete'")).scalars())
 
 
 def apps_not_loaded(warehouse: sa.Engine, apps: Iterable[str]) -> set[str]:

@@ -39,7 +39,7 @@ def test_a_run_ends_with_a_list_of_missing_data(
         for source, resource_name, message in GAPS:
             connection.execute(
                 sa.text(
-                    "insert into detect.coverage (hour, app, source, resource_name, status, message, asked_at)"
+                    "insert into detect.coverage (hour, app, source, resource_name, status, message, queried_at)"
                     " values (:hour, 'an app', :source, :resource_name, 'missing', :message, :hour)"
                 ),
                 {"hour": HOUR, "source": source, "resource_name": resource_name, "message": message},

@@ -374,7 +374,7 @@ def _sources(
         bench.spark, folder / "points",
         chain((row for _, m in every if m.is_checked for row in _checks(m)), network.points(links, PLACE),
               credits.points(burstable, PLACE)),
-        calls="int", metrics_asked="int", resource="string",
+        calls="int", metrics_requested="int", resource="string",
     )  # fmt: skip
     return {
         "machines": app.machines_of(ec2, END).withColumn("known_until", f.lit(END)),

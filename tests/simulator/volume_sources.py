@@ -74,7 +74,7 @@ class Points:
         return spark.read.parquet(str(file)).withColumns(rest)
 
 
-_REST = {"calls": "int", "metrics_asked": "int", "resource": "string", "gap": "string"}
+_REST = {"calls": "int", "metrics_requested": "int", "resource": "string", "gap": "string"}
 
 
 def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path) -> dict[str, DataFrame]:

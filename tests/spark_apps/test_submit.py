@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from pyspark.sql import SparkSession
 from streamwarden.base.catalog import APPS
 from streamwarden.base.config import WAREHOUSE_ENV, Config
 from streamwarden.base.errors import StreamwardenError
@@ -43,3 +44,16 @@ def test_an_app_that_only_adds_needs_no_spark_where_nothing_is_configured_for_it
 
 def test_a_reason_holds_no_credentials() -> None:
     assert submit.one_line(ValueError("no http://u:hunter2@h/x")) == "ValueError: no http://h/x"
+
+
+@pytest.mark.parametrize("others", [["missing: b"], ["late: b"], ["missing: b", "late: b", None]])
+def test_a_resource_that_failed_in_part_has_failed(spark: SparkSession, others: list[str | None]) -> None:
+    """`missing` closes findings of what is gone, so it stands only where every request had a response."""
+    rows = [("r", gap) for gap in (*others, "failed: a")] + [
+        ("whole", None),
+        ("gone", "late: d"),
+        ("gone", "missing: c"),
+    ]
+    answer = spark.createDataFrame(rows, "resource string, gap string")
+    found = {row.resource_name: (row.status, row.message) for row in submit.coverage_of(spark, {"s": answer}).collect()}
+    assert found == {"r": ("failed", "a"), "whole": ("complete", None), "gone": ("missing", "c")}

@@ -140,7 +140,7 @@ class _Warehouse(Collector):
         helps = {
             "resources": ("streamwarden_source_resources", "Resources queried for the source's newest hour."),
             "missing": ("streamwarden_source_resources_missing", "Of these, resources without a response."),
-            "answered_at": (
+            "responded_at": (
                 "streamwarden_source_newest_response_timestamp_seconds", "End of the newest hour with a response."
             ),
         }  # fmt: skip

@@ -150,7 +150,7 @@ def _end_overdue(connection: sa.Connection) -> None:
 
 
 _SUBMIT = sa.text("""
-    insert into detect.backtest (detector, params, who, asked_at)
+    insert into detect.backtest (detector, params, who, requested_at)
     values (:detector, cast(:params as jsonb), :who, :now)
     returning backtest_id""")
 _FORGET = sa.text("""
@@ -167,4 +167,4 @@ _FINISH = sa.text("""
     where backtest_id = :id and finished_at is null""")
 _OVERDUE = sa.text("""
     update detect.backtest set finished_at = :now, message = 'The API server ended during the backtest. Try again.'
-    where finished_at is null and (started_at < :started or asked_at < :asked)""")
+    where finished_at is null and (started_at < :started or requested_at < :asked)""")

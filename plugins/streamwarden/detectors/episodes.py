@@ -168,8 +168,8 @@ _COMPLETE = sa.text(f"""
     where l.hour >= :start and l.status = 'loaded'
     group by l.app, l.hour
     having
-      bool_or(c.status = 'answered')
-      and not bool_or(c.status in ('refused', 'late') or c.message like '%{ONLY_PRESENT}%')
+      bool_or(c.status = 'complete')
+      and not bool_or(c.status in ('failed', 'late') or c.message like '%{ONLY_PRESENT}%')
       or count(c.status) = 0 and l.app = any(cast(:adding as text[]))
     union all
     select adding.app, h.hour from unnest(cast(:adding as text[])) as adding (app)

@@ -12,13 +12,13 @@ import sqlalchemy as sa
 
 _LOCK = 7065
 _ASK = sa.text("""
-    insert into detect.run_turn (run_id, asked_at) values (:run_id, clock_timestamp())
+    insert into detect.run_turn (run_id, requested_at) values (:run_id, clock_timestamp())
     on conflict (run_id) do nothing""")
 _BEFORE = sa.text("""
     select t.run_id from detect.run_turn as t
     inner join detect.run_turn as own on own.run_id = :run_id
-    where (t.asked_at, t.run_id) < (own.asked_at, own.run_id)
-    order by t.asked_at, t.run_id""")
+    where (t.requested_at, t.run_id) < (own.requested_at, own.run_id)
+    order by t.requested_at, t.run_id""")
 _END = sa.text("delete from detect.run_turn where run_id = any(:run_ids)")
 
 

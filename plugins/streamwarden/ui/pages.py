@@ -44,8 +44,8 @@ STATUS_LABELS = {
     "failed": "not evaluated: the detector failed",
     "none": "no data",
     "partly": "partial response",
-    "unanswered": "no response",
-    "answered": "complete",
+    "no_response": "no response",
+    "complete": "complete",
 }
 CLOSE_LABELS = {
     "healthy": "resolved",
@@ -159,12 +159,12 @@ def finding(fingerprint: str, hour_text: str | None) -> Row:
     """One finding in an hour: message, actions, chart, metrics, history, tickets, and the SQL that evaluated it."""
     if not re.fullmatch(r"[0-9a-f]{64}", fingerprint):
         raise UnknownError("The address does not name a finding: a fingerprint has 64 hexadecimal digits.")
-    asked_hour = hour_of(hour_text)
+    wanted_hour = hour_of(hour_text)
     with _warehouse() as (connection, config):
-        rows = _fetch(connection, "finding", fingerprint=fingerprint, hour=asked_hour)
+        rows = _fetch(connection, "finding", fingerprint=fingerprint, hour=wanted_hour)
         if not rows:
             raise UnknownError(
-                "This finding was not evaluated in that hour." if asked_hour else "There is no such finding."
+                "This finding was not evaluated in that hour." if wanted_hour else "There is no such finding."
             )
         found = rows[0]
         newest = found["newest_hour"] or found["hour"]
@@ -312,17 +312,17 @@ def _sources(connection: sa.Connection, newest: datetime) -> list[Row]:
     for (app, source), group in groupby(rows, key=lambda row: (row["app"], row["source"])):
         hours = [_source_hour(row) for row in group]
         last = hours[-1] if hours[-1]["hour"] == newest else None
-        answered = [row["hour"] for row in hours if row["answered"]]
+        complete = [row["hour"] for row in hours if row["complete"]]
         sources.append(
-            {"app": app, "source": source, "last": last, "answered_hour": max(answered, default=None)}
+            {"app": app, "source": source, "last": last, "complete_hour": max(complete, default=None)}
             | {"strip": _strip(newest, STRIP_HOURS, hours)}
         )
     return sources
 
 
 def _source_hour(row: Row) -> Row:
-    status = "answered" if row["answered"] == row["asked"] else "partly" if row["answered"] else "unanswered"
-    return row | {"status": status, "text": f"{row['answered']} of {counted(row['asked'], 'request')} succeeded"}
+    status = "complete" if row["complete"] == row["requests"] else "partly" if row["complete"] else "no_response"
+    return row | {"status": status, "text": f"{row['complete']} of {counted(row['requests'], 'request')} succeeded"}
 
 
 def _tables(metrics: Mapping[str, Any]) -> tuple[Row, list[Row]]:

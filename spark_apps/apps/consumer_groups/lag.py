@@ -116,10 +116,10 @@ def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps:
     )
     described = groups_of(sources).select(*GROUP, "state", "members")
     # Without a known commit: 0 if its commits were returned, otherwise unknown.
-    none = f.when(f.col("answered"), 0)
+    none = f.when(f.col("is_complete"), 0)
     return (
         described.join(places, GROUP, "full")
-        .join(_answered_groups(sources), GROUP, "left")
+        .join(_complete_groups(sources), GROUP, "left")
         .join(busy_members(sources, partitions), GROUP, "left")
         .join(steps.groupBy(*GROUP).agg(f.count(f.lit(1)).alias("rebalances")), GROUP, "left")
         .join(unread_clusters(sources), "cluster", "left")
@@ -174,11 +174,11 @@ def busy_members(sources: dict[str, DataFrame], partitions: DataFrame) -> DataFr
     )
 
 
-def _answered_groups(sources: dict[str, DataFrame]) -> DataFrame:
+def _complete_groups(sources: dict[str, DataFrame]) -> DataFrame:
     """Groups with known current commits, even if there are none."""
     asked = sources["kafka_offsets"].filter("kind = 'committed'")
     clusters = asked.filter("gap is null").select("cluster").distinct()
-    refused = asked.filter("gap is not null").select(*GROUP)
+    failed = asked.filter("gap is not null").select(*GROUP)
     listed = sources["kafka_groups"].filter("group_id is not null").select(*GROUP)
-    answered = listed.join(f.broadcast(clusters), "cluster", "left_semi").join(refused, GROUP, "left_anti")
-    return answered.withColumn("answered", f.lit(True))
+    complete = listed.join(f.broadcast(clusters), "cluster", "left_semi").join(failed, GROUP, "left_anti")
+    return complete.withColumn("is_complete", f.lit(True))

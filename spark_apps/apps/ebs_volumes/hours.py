@@ -12,12 +12,12 @@ EMPTY_PERCENT = 1.0
 NEAR_LIMIT = 0.95
 
 
-def answered(metrics: DataFrame, id_column: str, metric: str) -> DataFrame:
+def completeness(metrics: DataFrame, id_column: str, metric: str) -> DataFrame:
     """Resources for which CloudWatch returned a metric completely, even if it had no data."""
     return (
         metrics.filter(f.col("metric") == metric)
         .groupBy("account", "region", f.col("resource_id").alias(id_column))
-        .agg((f.count("gap") == 0).alias("answered"))
+        .agg((f.count("gap") == 0).alias("is_complete"))
     )
 
 
@@ -35,4 +35,4 @@ def minutes(share: Column) -> Column:
 
 def or_none(column: str) -> Column:
     """A number of minutes: 0 where CloudWatch responded without data, null where it did not respond."""
-    return f.coalesce(column, f.when(f.col("answered"), 0)).alias(column)
+    return f.coalesce(column, f.when(f.col("is_complete"), 0)).alias(column)

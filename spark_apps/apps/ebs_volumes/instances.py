@@ -7,7 +7,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_apps.apps.ebs_volumes.hours import EMPTY_PERCENT, answered, expected_minutes, minutes, or_none
+from spark_apps.apps.ebs_volumes.hours import EMPTY_PERCENT, completeness, expected_minutes, minutes, or_none
 from spark_apps.apps.ebs_volumes.inventory import INSTANCE
 
 
@@ -37,14 +37,14 @@ def instance_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     return (
         sources["instances"]
         .select(*INSTANCE, expected_minutes(hour, "launched_at").alias("minutes_expected"))
-        .join(answered(sources["cloudwatch"], "instance_id", "cpu_percent"), INSTANCE, "left")
+        .join(completeness(sources["cloudwatch"], "instance_id", "cpu_percent"), INSTANCE, "left")
         .join(hours, INSTANCE, "left")
         .join(limited, INSTANCE, "left")
         .withColumn(
             "minutes_present", f.when(f.col("minutes_cpu").isNotNull(), f.least("minutes_cpu", "minutes_expected"))
         )
         .withColumn("minutes_present", or_none("minutes_present"))
-        .drop("answered", "minutes_cpu")
+        .drop("is_complete", "minutes_cpu")
     )
 
 

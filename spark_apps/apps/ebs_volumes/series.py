@@ -173,5 +173,5 @@ def cost(
     return (
         asked.filter("calls is not null")
         .groupBy(f.lit(app).alias("app"), "account", "region")
-        .agg(f.sum("calls").alias("calls"), f.sum("metrics_asked").alias("metrics_asked"))
+        .agg(f.sum("calls").alias("calls"), f.sum("metrics_requested").alias("metrics_requested"))
     )

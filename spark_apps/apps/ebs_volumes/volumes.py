@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from spark_apps.apps.ebs_volumes.hours import (
     EMPTY_PERCENT,
     NEAR_LIMIT,
-    answered,
+    completeness,
     expected_minutes,
     minutes,
     or_none,
@@ -62,7 +62,7 @@ def volume_hours(sources: dict[str, DataFrame], hour: datetime) -> DataFrame:
     loads = _with_instance_limits(_loads(sources["volume_samples"], volumes.select(*known)), limits)
     facts = (
         volumes.withColumn("minutes_expected", expected_minutes(hour, "attached_at"))
-        .join(answered(sources["cloudwatch"], "volume_id", "read_ops"), VOLUME, "left")
+        .join(completeness(sources["cloudwatch"], "volume_id", "read_ops"), VOLUME, "left")
         .join(_facts(loads, hour), VOLUME, "left")
         .join(_last_day(_loads(sources["last_day_samples"], volumes.select(*known))), VOLUME, "left")
         .join(_read_baseline(sources["cloudwatch_read_baseline"], hour), VOLUME, "left")

@@ -111,20 +111,20 @@ class Lists:
                     if error.status != 410:  # the token has expired: the list begins again
                         raise
             raise Unlisted(
-                f"refused: the list of {resource} expired {ATTEMPTS} times before its end; run the hour again."
+                f"failed: the list of {resource} expired {ATTEMPTS} times before its end; run the hour again."
             )
         except ApiException as error:
             if error.status == 404 and group:  # the core API has its resources: another server responds
                 raise NotInstalled(resource) from None
             raise Unlisted(self._refusal(error, resource, group, namespace)) from None
         except LimitExceeded as error:
-            raise Unlisted(f"refused: list of {resource}: {error}; set `namespaces` or narrower `selectors`.") from None
+            raise Unlisted(f"failed: list of {resource}: {error}; set `namespaces` or narrower `selectors`.") from None
         except TimeoutError:
-            raise Unlisted(f"refused: the list of {resource} is not complete after {LIST_SECONDS} s.") from None
+            raise Unlisted(f"failed: the list of {resource} is not complete after {LIST_SECONDS} s.") from None
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Unlisted(f"refused: no response from the API server: {_line(error)}") from None
+            raise Unlisted(f"failed: no response from the API server: {_line(error)}") from None
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise Unlisted(f"refused: the list of {resource} is not one of the Kubernetes API.") from None
+            raise Unlisted(f"failed: the list of {resource} is not one of the Kubernetes API.") from None
 
     def _once(self, call: Callable[..., Any], until: float) -> list[Item]:
         items: list[Item] = []
@@ -142,13 +142,13 @@ class Lists:
         if resource in _OF_CLUSTER:
             where = "(a ClusterRole)"
         if error.status == 401:
-            return "refused: the API server rejects the credentials (401); renew the token of the kubeconfig's user."
+            return "failed: the API server rejects the credentials (401); renew the token of the kubeconfig's user."
         if error.status == 403:
             api = f"apiGroups: ['{group}'], resources: [{resource}], verbs: [get, list, watch]"
-            return f"refused: access denied: list {resource} {where}; add to Streamwarden's role: {{{api}}}."
+            return f"failed: access denied: list {resource} {where}; add to Streamwarden's role: {{{api}}}."
         if error.status in _BUSY:
-            return f"refused: the API server failed to list {resource} in each of {ATTEMPTS} attempts ({error.status})."
-        return f"refused: the API server failed to list {resource} {where}: {error.status} {_line(error.reason)}"
+            return f"failed: the API server failed to list {resource} in each of {ATTEMPTS} attempts ({error.status})."
+        return f"failed: the API server failed to list {resource} {where}: {error.status} {_line(error.reason)}"
 
 
 def _page(call: Callable[..., Any], options: dict[str, Any], until: float) -> Any:
@@ -190,14 +190,14 @@ def _in_time(load: Callable[[], ApiClient], entry: KubernetesCluster) -> ApiClie
         return pool.submit(load).result(LOGIN_SECONDS)
     except NotInTime:
         raise Unlisted(
-            f"refused: the credential plugin of the kubeconfig did not end within {LOGIN_SECONDS} s."
+            f"failed: the credential plugin of the kubeconfig did not end within {LOGIN_SECONDS} s."
         ) from None
     except ConfigException as error:
         if entry.in_cluster:
-            raise Unlisted(f"refused: no service account of a pod: {_line(error)} Set `context` instead.") from None
-        raise Unlisted(f"refused: the kubeconfig is not usable: {_line(error)}") from None
+            raise Unlisted(f"failed: no service account of a pod: {_line(error)} Set `context` instead.") from None
+        raise Unlisted(f"failed: the kubeconfig is not usable: {_line(error)}") from None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Unlisted(f"refused: the kubeconfig is not usable: {type(error).__name__}: {_line(error)}") from None
+        raise Unlisted(f"failed: the kubeconfig is not usable: {type(error).__name__}: {_line(error)}") from None
     finally:
         pool.shutdown(wait=False)
 

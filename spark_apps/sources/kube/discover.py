@@ -25,7 +25,7 @@ from spark_apps.sources.kube.objects import Claim, Container, Item, Pod, claim_o
 from spark_apps.sources.kube.strimzi import CLUSTER_LABEL, POOL_LABEL, Listener, Resource, owner_of, resource_of
 
 SAME_PODS_SECONDS = 600
-_UNREADABLE = "refused: a pod, node, volume, service, or monitor is not one of the Kubernetes API."
+_UNREADABLE = "failed: a pod, node, volume, service, or monitor is not one of the Kubernetes API."
 _MONITORING, _MONITORING_VERSIONS = "monitoring.coreos.com", ("v1",)
 _PATHS = {"jolokia": "/jolokia", "dropwizard": "/metrics", "prometheus": "/metrics"}
 _OF_PODS = re.compile(r"Kubernetes \S+( pods.*)?")
@@ -118,7 +118,7 @@ def _discover(config_json: str, _period: int) -> Found:
         if (first := clusters.setdefault(cluster.cluster, cluster)) is not cluster:
             where = f"{first.resource.namespace}/{first.resource.name} of Kubernetes {first.entry.name}"
             what = f"Kubernetes {cluster.entry.name} Kafka {cluster.resource.namespace}/{cluster.resource.name}"
-            gaps.append((what, f"refused: its name {cluster.cluster} is that of {where}; set `kafka.cluster`."))
+            gaps.append((what, f"failed: its name {cluster.cluster} is that of {where}; set `kafka.cluster`."))
     return Found(
         tuple(pod for one in found for pod in one.pods),
         tuple(resource for one in found for resource in one.resources),
@@ -206,7 +206,7 @@ class _Discovery:
             except Unlisted as error:
                 self.gaps.append((f"Kubernetes {self.entry.name} {what}{where}", str(error)))
             except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
-                reason = f"refused: the list of {what} is not one of the Kubernetes API."
+                reason = f"failed: the list of {what} is not one of the Kubernetes API."
                 self.gaps.append((f"Kubernetes {self.entry.name} {what}{where}", reason))
         return parsed
 
@@ -352,7 +352,7 @@ class _Discovery:
             return None
         reason = None
         if found.cluster is None:
-            reason = "refused: its Kafka cluster is unknown; set `kafka.cluster` of its entry under `kubernetes`."
+            reason = "failed: its Kafka cluster is unknown; set `kafka.cluster` of its entry under `kubernetes`."
         elif exposed is None:
             reason = (
                 "missing: neither annotations prometheus.io/port, a PodMonitor or ServiceMonitor, nor a container port"
@@ -380,7 +380,7 @@ class _Discovery:
         except ValidationError as error:
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
-            self.gaps.append((found.resource, f"refused: its labels do not define a JVM: {key} {first['msg']}"))
+            self.gaps.append((found.resource, f"failed: its labels do not define a JVM: {key} {first['msg']}"))
             return None
 
 

@@ -74,7 +74,7 @@ def laggy(tmp_path: Path) -> Detector:
     return load_detectors(tmp_path)["laggy"]
 
 
-def store_load(warehouse: sa.Engine, apps: tuple[str, ...], number: int, coverage: str = "answered") -> None:
+def store_load(warehouse: sa.Engine, apps: tuple[str, ...], number: int, coverage: str = "complete") -> None:
     with warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour(number).date()})
         for app in apps:
@@ -84,7 +84,7 @@ def store_load(warehouse: sa.Engine, apps: tuple[str, ...], number: int, coverag
             )
             connection.execute(
                 sa.text(
-                    "insert into detect.coverage values (:hour, :app, 'src', 'a', 'answered', null, now()),"
+                    "insert into detect.coverage values (:hour, :app, 'src', 'a', 'complete', null, now()),"
                     " (:hour, :app, 'src', 'b', :status, 'because', now())"
                 ),
                 {"hour": hour(number), "app": app, "status": coverage},
@@ -197,7 +197,7 @@ def test_an_episode_that_becomes_two_is_paired_once(warehouse: sa.Engine, laggy:
 def test_missing_data_closes_no_ticket(warehouse: sa.Engine, laggy: Detector) -> None:
     """Unknown hours, hours without data, and absence without full coverage close no ticket."""
     for number in (0, 1, 2, 3, 8, 9):
-        store_load(warehouse, laggy.apps, number, coverage="refused")
+        store_load(warehouse, laggy.apps, number, coverage="failed")
     lags(warehouse, "g", {0: 500, 1: 500, 2: None, 3: None})
     result = run(warehouse, laggy)
     assert [episode.closed for episodes in result.tried.episodes.values() for episode in episodes] == [None]

@@ -83,7 +83,7 @@ def test_one_backtest_runs_at_a_time_and_one_of_an_ended_process_is_marked(wareh
 
 def test_the_newest_backtests_of_each_detector_are_kept(warehouse: sa.Engine) -> None:
     insert = sa.text("""
-        insert into detect.backtest (detector, params, who, asked_at, finished_at)
+        insert into detect.backtest (detector, params, who, requested_at, finished_at)
         select :detector, '{}', 'ann', now(), now() from generate_series(1, :number)""")
     with warehouse.begin() as connection:
         for detector in (DETECTOR.id, "broker_down"):

@@ -82,7 +82,10 @@ def _unhealthy(hour: datetime) -> Rows:
             "detect.coverage",
             {"app": "brokers", "source": "jmx", "resource_name": "b9", "status": "missing", "message": "refused"},
         ),
-        ("metrics.cloudwatch_cost_hourly", {"account": "1", "region": "eu-central-1", "calls": 2, "metrics_asked": 90}),
+        (
+            "metrics.cloudwatch_cost_hourly",
+            {"account": "1", "region": "eu-central-1", "calls": 2, "metrics_requested": 90},
+        ),
     ]
 
 

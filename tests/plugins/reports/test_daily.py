@@ -57,7 +57,7 @@ def scenario(warehouse: sa.Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     scenario.evaluate(0, {EVIL: "firing", "b": "firing", "c": "unknown"}, **fields, message=f"{EVIL} is empty.")
     reconcile(warehouse, Config(), DETECTORS)
     for number in (1, 2):
-        scenario.evaluate(number, {EVIL: "firing", "b": "ok", "c": "unknown"}, **fields, coverage="refused")
+        scenario.evaluate(number, {EVIL: "firing", "b": "ok", "c": "unknown"}, **fields, coverage="failed")
     scenario.evaluate(2, {}, "app_memory_heavy", detector_run="blocked")
     reconcile(warehouse, Config(), DETECTORS)
     return scenario

@@ -32,7 +32,7 @@ def scenario(warehouse: sa.Engine) -> DeliveryScenario:
     reconcile(warehouse, Config(), DETECTORS)
     for number in (1, 2):
         scenario.evaluate(
-            number, {"old": "firing", EVIL: "firing", "b": "ok", "c": "unknown"}, coverage="refused", owner="storage"
+            number, {"old": "firing", EVIL: "firing", "b": "ok", "c": "unknown"}, coverage="failed", owner="storage"
         )
         reconcile(warehouse, Config(), DETECTORS)
     return scenario
@@ -55,7 +55,7 @@ def test_the_report_compares_with_the_week_before_and_lists_the_oldest_open_find
         "Median time to close ebs_volume_starving 2 1 2 2 h",
         "ebs_volume_starving title: old critical 2025-12-29 10:00 UTC (± 1 h) storage",
         "storage 2 2 2 1",
-        "refused",
+        "failed",
     ):
         assert expected in text, expected
     assert text.index("title: old critical") < text.index("&lt;script&gt;") and "<script" not in report.html

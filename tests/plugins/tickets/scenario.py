@@ -61,7 +61,7 @@ class DeliveryScenario:
 
     def evaluate(
         self, number: int, statuses: dict[str, str], detector_id: str = "ebs_volume_starving", *,
-        coverage: str = "answered", severity: str = "critical", message: str = "It is bad.", reason: str = "bad",
+        coverage: str = "complete", severity: str = "critical", message: str = "It is bad.", reason: str = "bad",
         detector_run: str = "evaluated", owner: str | None = None, **fields: Any,
     ) -> None:  # fmt: skip
         """Stores one run of one detector for hour `number`.
@@ -79,7 +79,7 @@ class DeliveryScenario:
                 run(f"delete from detect.{table} where hour = :hour and detector = :d", hour=at, d=detector_id)
             run("insert into detect.load values (:hour, :app, 'loaded', '{}', null, now(), now())", hour=at, app=app)
             run(
-                "insert into detect.coverage values (:hour, :app, 'src', 'a', 'answered', null, now()),"
+                "insert into detect.coverage values (:hour, :app, 'src', 'a', 'complete', null, now()),"
                 " (:hour, :app, 'src', 'b', :status, 'because', now())",
                 hour=at, app=app, status=coverage,
             )  # fmt: skip

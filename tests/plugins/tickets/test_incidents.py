@@ -148,7 +148,7 @@ def test_the_title_of_a_claimed_volume_names_no_other_broker_of_its_node(hourly:
 
 def test_no_root_cause_found_names_the_sources_that_did_not_respond(hourly: HourlyDelivery) -> None:
     hourly.run({"v1": "ok"}, {"g1": "ok"}, {})
-    hourly.scenario.evaluate(1, {"v1": "ok"}, coverage="refused")
+    hourly.scenario.evaluate(1, {"v1": "ok"}, coverage="failed")
     hourly.scenario.evaluate(1, {"g1": "firing"}, LAG, severity="warning")
     reconcile(hourly.scenario.engine, hourly.config, DETECTORS)
     deliver(hourly.scenario.engine, hourly.sink, hourly.config)

@@ -70,7 +70,7 @@ def test_a_ticket_closes_only_after_clean_hours_with_data(scenario: DeliveryScen
     assert change["action"] == "close" and "Bucket is full again." in change["body"]
 
 
-@pytest.mark.parametrize("coverage", ["refused", "late"])
+@pytest.mark.parametrize("coverage", ["failed", "late"])
 def test_a_source_that_is_down_neither_opens_nor_closes(scenario: DeliveryScenario, run: Any, coverage: str) -> None:
     scenario.evaluate(0, {"v1": "firing"})
     run()
@@ -350,7 +350,7 @@ HOURS = st.lists(st.sampled_from(["firing", "ok", "unknown", "gone", "none"]), m
 def _run_hour(scenario: DeliveryScenario, number: int, status: str, detector_id: str = "ebs_volume_starving") -> None:
     """Evaluates an hour in which resource r has this status of `HOURS`, and reconciles."""
     rows = {"other": "ok"} | ({} if status in ("gone", "none") else {"r": status})
-    scenario.evaluate(number, rows, detector_id, coverage="refused" if status == "none" else "answered")
+    scenario.evaluate(number, rows, detector_id, coverage="failed" if status == "none" else "complete")
     reconcile(scenario.engine, Config(), DETECTORS)
 
 
@@ -457,7 +457,7 @@ def test_the_tracker_receives_closings_and_reopenings_alternately(
     scenario.clear()
     for number, status in enumerate(statuses):
         rows = {"other": "ok"} | ({} if status in ("gone", "none") else {"r": status})
-        scenario.evaluate(number, rows, coverage="refused" if status == "none" else "answered")
+        scenario.evaluate(number, rows, coverage="failed" if status == "none" else "complete")
         reconcile(scenario.engine, Config(), DETECTORS)
     for ticket in scenario.tickets():
         turns = [c["action"] for c in scenario.changes() if c["ticket_id"] == ticket["ticket_id"]]

@@ -193,7 +193,7 @@ def _store_hour(warehouse: sa.Engine, hour: datetime, *, lag_seconds: int, is_ne
     statements = [
         "insert into detect.load values (:hour, 'consumer_groups', 'loaded', '{}', null, :at, :at)",
         "insert into detect.load values (:hour, 'brokers', 'failed', '{}', 'no route to <b>10.0.0.5</b>', :at, :at)",
-        "insert into detect.coverage values (:hour, 'consumer_groups', 'kafka_offsets', 'demo', 'answered', null, :at)",
+        "insert into detect.coverage values (:hour, 'consumer_groups', 'kafka_offsets', 'demo', 'complete', null, :at)",
         "insert into detect.coverage values (:hour, 'brokers', 'jmx', :topic, 'missing', 'no route', :at)",
         "insert into inventory.topic_hourly (hour, cluster, topic, partitions, kind, observed_at)"
         " values (:hour, 'demo', :topic, 1, 'plain', :at)",

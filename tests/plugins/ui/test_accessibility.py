@@ -38,7 +38,7 @@ def root(module_warehouse: sa.Engine) -> str:
     with module_warehouse.begin() as connection:
         connection.execute(
             sa.text("""
-                insert into detect.backtest (detector, params, who, asked_at, finished_at, message)
+                insert into detect.backtest (detector, params, who, requested_at, finished_at, message)
                 values ('ebs_volume_starving', '{}', 'ann', now(), now(), 'No hour.')""")
         )
         found = sa.text("select fingerprint from tickets.ticket where resource_name like 'vol-%'")

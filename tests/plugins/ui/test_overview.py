@@ -28,7 +28,7 @@ def large(module_warehouse: sa.Engine) -> Iterator[sa.Engine]:
     with module_warehouse.begin() as connection:
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": newest.date()})
         insert_row(connection, "detect.load", {**at, "app": "topics", "status": "loaded"})
-        coverage = {**at, "app": "topics", "source": "kafka", "resource_name": "c", "status": "answered"}
+        coverage = {**at, "app": "topics", "source": "kafka", "resource_name": "c", "status": "complete"}
         insert_row(connection, "detect.coverage", coverage)
         title = {**at, "detector": "topic_abandoned", "title": "Unused topics", "severity": "warning"}
         insert_row(connection, "detect.detector", title)

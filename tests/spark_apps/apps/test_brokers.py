@@ -294,8 +294,8 @@ def test_a_broker_that_does_not_respond_has_a_row_of_nulls_and_a_gap(
         run_app(spark, "brokers", hour, config_for(broker))
     dead = row(warehouse, BROKER_ROW, hour=hour, endpoint=DEAD)
     assert dead["broker_id"] == 7 and dead["samples"] is None and dead["under_replicated_partitions"] is None
-    gap = row(warehouse, "select * from detect.coverage where status <> 'answered'")
-    assert (gap["status"], gap["message"]) == ("refused", "cannot connect (connection refused or unknown host)")
+    gap = row(warehouse, "select * from detect.coverage where status <> 'complete'")
+    assert (gap["status"], gap["message"]) == ("failed", "cannot connect (connection refused or unknown host)")
     assert row(warehouse, "select count(*) as n from metrics.broker_hourly")["n"] == 2
 
 

@@ -109,8 +109,8 @@ def test_a_cluster_without_topics_and_groups_has_answered(
     with warehouse.connect() as connection:
         query = sa.text("select distinct status, resource_name from detect.coverage")
         coverage = connection.execute(query).tuples().all()
-    assert {status for status, _ in coverage} == {"answered"}
-    assert ("answered", "shop") in coverage
+    assert {status for status, _ in coverage} == {"complete"}
+    assert ("complete", "shop") in coverage
     assert not rows(warehouse, "metrics.consumer_group_hourly", "group_id")
 
 
@@ -188,7 +188,7 @@ def test_brokers_are_those_that_are_listed_or_have_replicas(spark: Any) -> None:
     ]
     moves = [
         {"cluster": "c", "kind": "broker", "broker": 1, "adding_replicas": 0, "throttles": "{}"},
-        {"cluster": "c", "kind": "broker", "broker": 3, "adding_replicas": 2, "gap": "refused: it is down."},
+        {"cluster": "c", "kind": "broker", "broker": 3, "adding_replicas": 2, "gap": "failed: it is down."},
     ]
     sources = {
         "kafka_topics": rows_frame(spark, listed, KafkaTopics({}).schema()),
@@ -367,8 +367,8 @@ def test_a_past_hour_comes_from_the_commit_history(
     for source in ("kafka_topics", "kafka_groups", "kafka_log_dirs"):
         assert coverage[source, "shop"]["status"] == "missing"
         assert "only knows the present" in coverage[source, "shop"]["message"]
-    assert coverage["kafka_commits", "shop"]["status"] == "answered"
-    assert coverage["kafka_offsets", "shop"]["status"] == "answered"
+    assert coverage["kafka_commits", "shop"]["status"] == "complete"
+    assert coverage["kafka_offsets", "shop"]["status"] == "complete"
 
     evaluate(warehouse, load_detectors()["consumer_group_lagging"], PAST, config)
     found = rows(warehouse, "detect.evaluation", "resource_name")
@@ -598,7 +598,7 @@ def test_the_present_hour(servers: str, run_hour: Callable[[datetime], Config], 
     assert {k: [r[c] for c in steady] for k, r in again.items()} == {
         k: [r[c] for c in steady] for k, r in first.items()
     }
-    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
+    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'complete') as gap", "resource_name")
     assert set(gaps) == {"shop group lost", "shop group idle and lost"}
     assert gaps["shop group lost"]["message"].startswith("group 'lost' was not removed, but no coordinator lists it")
     groups = rows(warehouse, "metrics.consumer_group_hourly", "group_id")
@@ -670,7 +670,7 @@ def test_the_position_of_a_samza_job_comes_from_its_checkpoints(
         connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (hour - HOUR).date()})
         connection.execute(sa.text(query), {"job": job})
     run_hour(hour)
-    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'answered') as gap", "resource_name")
+    gaps = rows(warehouse, "(select * from detect.coverage where status <> 'complete') as gap", "resource_name")
     assert not {resource for resource in gaps if job in resource}
 
 
@@ -810,13 +810,13 @@ def test_an_unreachable_cluster_is_a_gap_without_rows_and_its_registry_is_read(
     assert (texts["dead", 1]["schema_type"], texts["dead", 1]["definition"]) == ("AVRO", ORDER)
     assert texts["dead", 3]["schema_references"] == MONEY
     failed = rows(warehouse, "detect.coverage", "resource_name")["dead schema registry subject money"]
-    assert (failed["source"], failed["status"]) == ("schema_registry", "refused")
+    assert (failed["source"], failed["status"]) == ("schema_registry", "failed")
     coverage = rows(warehouse, "detect.coverage", "source", "resource_name")
     assert {
         source: row["status"] for (source, resource), row in coverage.items() if resource == "dead"
     } == dict.fromkeys(
         ("kafka_topics", "kafka_groups", "kafka_log_dirs", "kafka_offsets", "kafka_commits", "samza_checkpoints"),
-        "refused",
+        "failed",
     )
-    assert coverage["kafka_connect", "dead connect bad"]["status"] == "refused"
+    assert coverage["kafka_connect", "dead connect bad"]["status"] == "failed"
     assert "no broker of cluster 'dead' at 127.0.0.1:1 responded" in coverage["kafka_topics", "dead"]["message"]

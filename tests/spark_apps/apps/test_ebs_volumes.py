@@ -115,8 +115,8 @@ def test_the_hour_of_the_demo(spark: Any, endpoint: AwsEndpoint, world: World, w
     # The hour's metrics, the four weeks of the broker's reads, the last day of the two volumes that ran low.
     assert endpoint.calls["GetMetricData"] == 2 * 3
     (cost,) = rows(warehouse, "select * from metrics.cloudwatch_cost_hourly")
-    assert cost["calls"] == 3 and cost["metrics_asked"] > 60
-    assert rows(warehouse, "select * from detect.coverage where status <> 'answered'") == []
+    assert cost["calls"] == 3 and cost["metrics_requested"] > 60
+    assert rows(warehouse, "select * from detect.coverage where status <> 'complete'") == []
 
     by_id = volumes(warehouse, THIS_HOUR)
     starving = by_id[ORDERS_VOLUME_ID]
@@ -179,7 +179,7 @@ def test_a_source_that_is_down_deletes_nothing(spark: Any, endpoint: AwsEndpoint
     run(spark, THIS_HOUR)
     unread = volumes(warehouse, THIS_HOUR)
     assert len(unread) == 6 and all(row["minutes_present"] is None for row in unread.values())
-    gaps = rows(warehouse, "select * from detect.coverage where status = 'refused'")
+    gaps = rows(warehouse, "select * from detect.coverage where status = 'failed'")
     assert len(gaps) >= 9 and all("cloudwatch:GetMetricData" in gap["message"] for gap in gaps)
     assert {row["status"] for row in verdicts(warehouse, THIS_HOUR).values()} == {"unknown"}
 
@@ -221,7 +221,7 @@ def test_a_backfill_uses_the_period_that_cloudwatch_still_has_and_the_inventory_
         300
     }
     gaps = rows(
-        warehouse, "select resource_name, status, message from detect.coverage where status <> 'answered' order by 1"
+        warehouse, "select resource_name, status, message from detect.coverage where status <> 'complete' order by 1"
     )
     assert [(gap["resource_name"], gap["status"]) for gap in gaps] == [
         (f"{DEMO_ACCOUNT}/{DEMO_REGION} {what}", "missing") for what in ("instance types", "instances", "volumes")

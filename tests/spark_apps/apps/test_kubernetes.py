@@ -89,14 +89,14 @@ def test_an_hour_of_pods_claims_and_resources(run: Run, warehouse: sa.Engine) ->
     by_pod = {row["pod"]: row for row in rows(warehouse, "select * from inventory.pods(:hour)")}
     assert by_pod["fees-0"]["pod_oom_killed_at"] == LAST + timedelta(minutes=40)
     assert by_pod["fees-0"]["pod_workload"] == "statefulset/fees" and by_pod["fees-0"]["pod_oom_kills"] == 1
-    assert not rows(warehouse, "select * from detect.coverage where status <> 'answered'")
+    assert not rows(warehouse, "select * from detect.coverage where status <> 'complete'")
 
 
 def test_what_the_api_says_now_is_not_stored_as_the_past(run: Run, warehouse: sa.Engine) -> None:
     run()
     before = LAST - 5 * HOUR
     assert run(before)["inventory.pod_hourly"] == 0
-    (gap, *_) = rows(warehouse, "select * from detect.coverage where status <> 'answered'")
+    (gap, *_) = rows(warehouse, "select * from detect.coverage where status <> 'complete'")
     assert "inventory of Kubernetes" in gap["message"]
 
 

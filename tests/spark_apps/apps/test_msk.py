@@ -74,7 +74,7 @@ def rows(warehouse: sa.Engine, query: str, **binds: Any) -> list[sa.RowMapping]:
 
 
 def gaps(warehouse: sa.Engine) -> dict[str, str]:
-    found = rows(warehouse, "select resource_name, message from detect.coverage where status <> 'answered'")
+    found = rows(warehouse, "select resource_name, message from detect.coverage where status <> 'complete'")
     return {row["resource_name"]: row["message"] for row in found}
 
 
@@ -116,7 +116,7 @@ def test_an_hour_of_a_cluster_with_enhanced_monitoring(world: World, run: Run, w
     assert own["heap_after_gc_mean_percent"] == 35 and own["swap_used_max_bytes"] == 0
     (cost,) = rows(warehouse, "select * from metrics.cloudwatch_cost_hourly where app = 'msk'")
     assert run.endpoint.calls["GetMetricData"] == 2 * cost["calls"]  # type: ignore[attr-defined]
-    asked = cost["metrics_asked"]
+    asked = cost["metrics_requested"]
     # 24 + 10 of each broker, 8 of its storage, 1 of its reads in four weeks, 2 of the cluster
     assert asked == 3 * (24 + 10 + 8 - 1 + 1) + 2 - 0
 

@@ -425,9 +425,9 @@ def test_a_cluster_that_does_not_respond_is_a_gap_and_the_others_are_read(
     (tmp_path / "streamwarden.yaml").write_text(yaml.safe_dump(two))
     run_app(spark, "state_stores", HOUR, load_config(tmp_path / "streamwarden.yaml"))
     coverage = {row["resource_name"]: row for row in select(warehouse, "select * from detect.coverage")}
-    assert coverage["gone"]["status"] == "refused"
+    assert coverage["gone"]["status"] == "failed"
     assert "no broker of cluster 'gone' at 127.0.0.1:1" in coverage["gone"]["message"]
-    assert coverage[f"shop/{topic}"]["status"] == "answered"
+    assert coverage[f"shop/{topic}"]["status"] == "complete"
     assert len(select(warehouse, "select * from metrics.state_store_hourly where values_profiled = 100")) == 1
 
 

@@ -53,13 +53,13 @@ def topics(spark: SparkSession, *rows: tuple[str, int, float | None]) -> DataFra
     return frame.selectExpr("*", *NULLS)
 
 
-def coverage(spark: SparkSession, status: str = "answered") -> DataFrame:
+def coverage(spark: SparkSession, status: str = "complete") -> DataFrame:
     return spark.createDataFrame(
         [("jolokia", "b1", status, None)], "source string, resource_name string, status string, message string"
     )
 
 
-def load(warehouse: sa.Engine, frame: DataFrame, status: str = "answered") -> dict[str, int]:
+def load(warehouse: sa.Engine, frame: DataFrame, status: str = "complete") -> dict[str, int]:
     spark = frame.sparkSession
     return replace_hour(
         warehouse, APP, HOUR, {"metrics.topic_hourly": frame}, coverage(spark, status), datetime.now(UTC)
@@ -87,7 +87,7 @@ def test_an_hour_loaded_twice_has_the_same_rows(spark: SparkSession, warehouse: 
             ("test_app", "loaded")
         ]
         assert connection.execute(sa.text("select source, status from detect.coverage")).tuples().all() == [
-            ("jolokia", "answered")
+            ("jolokia", "complete")
         ]
 
 
@@ -144,7 +144,7 @@ def test_a_complete_response_replaces_removed_rows(spark: SparkSession, warehous
 
 def test_a_gap_keeps_the_known_rows(spark: SparkSession, warehouse: sa.Engine) -> None:
     load(warehouse, topics(spark, ("a", 1, 1.0), ("b", 1, 2.0)))
-    load(warehouse, topics(spark, ("b", 1, None), ("c", 1, 3.0)), status="refused")
+    load(warehouse, topics(spark, ("b", 1, None), ("c", 1, 3.0)), status="failed")
     assert stored(warehouse) == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
 
 
@@ -152,8 +152,8 @@ def test_a_late_read_does_not_replace_a_read_in_time(spark: SparkSession, wareho
     """An hour read in time, then late, and the reverse: rows and coverage are the same at the end."""
     kind = "source string, resource_name string, status string, message string"
     gap = str(gap_of_present(HOUR, "a cluster's list of topics")).partition(": ")[2]
-    in_time = [("topics", "c", "answered", None), ("commits", "c", "refused", "it is down")]
-    late = [("topics", "c", "missing", gap), ("commits", "c", "answered", None)]
+    in_time = [("topics", "c", "complete", None), ("commits", "c", "failed", "it is down")]
+    late = [("topics", "c", "missing", gap), ("commits", "c", "complete", None)]
 
     def run(coverage: list[tuple[str, str, str, str | None]], *rows: tuple[str, int, float | None]) -> None:
         frames = {"metrics.topic_hourly": topics(spark, *rows)}
@@ -165,11 +165,11 @@ def test_a_late_read_does_not_replace_a_read_in_time(spark: SparkSession, wareho
             return sorted(map(tuple, connection.execute(sa.text(query))))
 
     run(late)
-    assert coverage_rows() == [("commits", "answered", None, 0), ("topics", "missing", gap, 0)]
+    assert coverage_rows() == [("commits", "complete", None, 0), ("topics", "missing", gap, 0)]
     run(in_time, ("a", 1, 1.0))
-    assert coverage_rows() == [("commits", "refused", "it is down", 1), ("topics", "answered", None, 1)]
+    assert coverage_rows() == [("commits", "failed", "it is down", 1), ("topics", "complete", None, 1)]
     run(late)
-    assert coverage_rows() == [("commits", "answered", None, 1), ("topics", "answered", None, 1)]
+    assert coverage_rows() == [("commits", "complete", None, 1), ("topics", "complete", None, 1)]
 
 
 def test_rows_that_contradict_each_other_load_nothing(spark: SparkSession, warehouse: sa.Engine) -> None:
@@ -295,7 +295,7 @@ def test_a_killed_load_leaves_nothing_and_can_be_repeated(
                 time.sleep(60)
         rows = spark.range(2).selectExpr(
             "'c' as cluster", "concat('killed', id) as topic", "1 as brokers", "1.0D as bytes_in", *{NULLS})
-        coverage = spark.createDataFrame([("s", "r", "answered", None)],
+        coverage = spark.createDataFrame([("s", "r", "complete", None)],
             "source string, resource_name string, status string, message string")
         hour = datetime(2026, 1, 5, 10, tzinfo=UTC)
         replace_hour(engine({warehouse_url!r}), app, hour,

@@ -107,7 +107,7 @@ def test_a_region_without_activities_has_answered_and_a_refusal_is_a_gap(endpoin
     ]
     endpoint.faults.inject("deny", times=None, action="DescribeScalingActivities")
     assert gaps(read_place(ScalingActivities, HOME, **SPAN)) == {
-        f"{HOME} scaling activities": f"refused: {HOME}: access denied for autoscaling:DescribeScalingActivities;"
+        f"{HOME} scaling activities": f"failed: {HOME}: access denied for autoscaling:DescribeScalingActivities;"
         " grant it to Streamwarden's role or user."
     }
 

@@ -44,7 +44,7 @@ class _Ending:
         return SimpleNamespace(topics={"a-store-changelog": SimpleNamespace(partitions={0: None}, error=None)})
 
     def gap(self, _: KafkaException) -> str:
-        return "refused: no broker responded."
+        return "failed: no broker responded."
 
 
 def test_a_cluster_that_stops_responding_while_its_reads_are_planned_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_a_cluster_that_stops_responding_while_its_reads_are_planned_is_a_gap(mo
         monkeypatch.setattr(changelog_values, name, value)
     options = {"clusters": '["c"]', "hour": "2026-11-21T05:00+00:00", "sample_values": "10"}
     [part] = changelog_values.ChangelogReader(options, StructType([])).partitions()
-    assert isinstance(part, TopicSlice) and (part.cluster, part.gap) == ("c", "refused: no broker responded.")
+    assert isinstance(part, TopicSlice) and (part.cluster, part.gap) == ("c", "failed: no broker responded.")
 
 
 def test_a_login_that_fails_in_the_task_is_a_gap_of_the_changelog(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,4 +76,4 @@ def test_a_login_that_fails_in_the_task_is_a_gap_of_the_changelog(monkeypatch: p
     part = TopicSlice("c", topic="t", chunks=[Chunk(0, 0, 1, 0)])
     part.logs = [Log(0, 0, 0, 1)]
     rows = [row for batch in changelog_values.ChangelogReader(options, schema).read(part) for row in batch.to_pylist()]
-    assert [row["gap"] for row in rows][1:] == ["refused: kafka cluster 'c': no AWS credentials were found"]
+    assert [row["gap"] for row in rows][1:] == ["failed: kafka cluster 'c': no AWS credentials were found"]

@@ -61,7 +61,7 @@ def truth(world: World, number: int, name: str = "VolumeReadOps", span: Span = S
 
 
 def cost(answer: list[dict[str, Any]]) -> tuple[int, int]:
-    return next((row["calls"], row["metrics_asked"]) for row in answer if row["calls"] is not None)
+    return next((row["calls"], row["metrics_requested"]) for row in answer if row["calls"] is not None)
 
 
 def test_data_points_are_those_of_the_world_and_start_at_their_periods(endpoint: AwsEndpoint, world: World) -> None:
@@ -122,7 +122,7 @@ def test_one_refused_metric_does_not_affect_others(kind: str, sentence: str, end
     endpoint.faults.inject(kind, times=None, resource=volume_id(1))
     answer = ask([series(volume_id(n), "VolumeReadOps") for n in range(4)], SPAN)
     ((resource, gap),) = gaps(answer).items()
-    assert resource.endswith(volume_id(1)) and gap.startswith("refused: ") and sentence in gap
+    assert resource.endswith(volume_id(1)) and gap.startswith("failed: ") and sentence in gap
     assert points(answer, volume_id(1)) == {} and all(len(points(answer, volume_id(n))) == 60 for n in (0, 2, 3))
 
 
@@ -195,7 +195,7 @@ def test_one_batch_that_always_fails_does_not_affect_others(
     answer_rows = ask([series(volume_id(n % 4), "VolumeReadOps", batch=n) for n in range(4, 10)], SPAN)
     assert all(len(points(answer_rows, volume_id(n))) == 60 for n in (0, 2, 3))
     assert list(gaps(answer_rows).values()) == [
-        f"refused: {ACCOUNT}/{REGION}: GetMetricData failed: ValidationError: The value is not valid."
+        f"failed: {ACCOUNT}/{REGION}: GetMetricData failed: ValidationError: The value is not valid."
     ]
 
 
@@ -254,7 +254,7 @@ def test_a_response_that_always_breaks_is_a_gap(
     endpoint.faults.inject(kind, times=None, action="GetMetricData", seconds=60)
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert points(answer, volume_id(0)) == {}
-    assert gaps(answer)[f"{ACCOUNT}/{REGION} {volume_id(0)}"].startswith("refused: ")
+    assert gaps(answer)[f"{ACCOUNT}/{REGION} {volume_id(0)}"].startswith("failed: ")
 
 
 def test_a_break_in_the_second_page_loses_no_complete_series(endpoint: AwsEndpoint) -> None:
@@ -276,7 +276,7 @@ def test_a_global_message_is_a_gap_of_the_place(endpoint: AwsEndpoint, monkeypat
     monkeypatch.setitem(HANDLERS, action, lambda *call: answers(*call) | {"Messages": [message]})
     answer = ask([series(volume_id(0), "VolumeReadOps")], SPAN)
     assert gaps(answer) == {
-        f"{ACCOUNT}/{REGION} GetMetricData": f"refused: {ACCOUNT}/{REGION}: CloudWatch reports: Maximum number of"
+        f"{ACCOUNT}/{REGION} GetMetricData": f"failed: {ACCOUNT}/{REGION}: CloudWatch reports: Maximum number of"
         " allowed metrics exceeded"
     }
 

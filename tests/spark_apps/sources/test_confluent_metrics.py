@@ -103,7 +103,7 @@ def test_throttled_twice_is_read_and_three_times_is_a_gap(read: Read, throttled:
         topics, gaps = read(cloud)
     assert bool(topics) == (throttled == 2)
     assert throttled == 2 or gaps == {
-        "shop topics": f"refused: Confluent Cloud's Metrics API for cluster 'shop' ({CLUSTER}) throttled the requests"
+        "shop topics": f"failed: Confluent Cloud's Metrics API for cluster 'shop' ({CLUSTER}) throttled the requests"
         " (429)."
     }
 
@@ -145,7 +145,7 @@ def test_each_failure_is_one_gap_without_the_secret(
         topics, gaps = read(cloud, **other)
     [(resource, gap)] = gaps.items()
     assert not topics and resource == "shop topics"
-    assert gap.startswith("refused: Confluent Cloud's Metrics API") and gap.endswith(reason)
+    assert gap.startswith("failed: Confluent Cloud's Metrics API") and gap.endswith(reason)
     assert SECRET not in gap and "hunter2" not in gap
 
 

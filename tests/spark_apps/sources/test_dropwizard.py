@@ -79,7 +79,7 @@ def test_similar_names_are_ignored() -> None:
 )
 def test_invalid_pages(agents: Agents, page: str, reason: str) -> None:
     (row,) = ask(agents.serve(page))
-    assert row["gap"].startswith(f"refused: {reason}")
+    assert row["gap"].startswith(f"failed: {reason}")
 
 
 def test_brokers_have_no_servlet() -> None:

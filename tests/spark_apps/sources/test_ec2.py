@@ -112,11 +112,11 @@ def test_another_account_by_role_and_external_id(
 
     assert [row["volume_id"] for row in read("sesame")] == ["vol-0e"]
     (refused,) = gaps(read("guess")).values()
-    assert refused.startswith(f"refused: {OTHER}/{REGION}: {role} cannot be assumed; its trust policy must name")
+    assert refused.startswith(f"failed: {OTHER}/{REGION}: {role} cannot be assumed; its trust policy must name")
     for kind in ("throttle", "server_error", "malformed", "reset"):
         endpoint.faults.inject(kind, times=None, action="AssumeRole")
         (failed,) = gaps(read("sesame")).values()
-        assert failed.startswith("refused: ") and ("AssumeRole" in failed or f"{OTHER}/{REGION}" in failed)
+        assert failed.startswith("failed: ") and ("AssumeRole" in failed or f"{OTHER}/{REGION}" in failed)
         endpoint.faults.clear()
     monkeypatch.setattr(endpoint, "assume", lambda *who: AwsEndpoint.assume(endpoint, *who[:3], -1))
     (expired,) = gaps(read("sesame")).values()
@@ -131,9 +131,7 @@ def test_credentials_of_another_account_are_not_taken(
     aws_client.load_config.__globals__["_load"].cache_clear()
     for source, options in ((Ec2Volumes, {}), (Ec2InstanceTypes, {"types": "m5.large"})):
         (gap,) = gaps(read_place(source, Place(OTHER, REGION), **options)).values()
-        assert gap.startswith(
-            f"refused: the AWS credentials are those of account {ACCOUNT}, not of {OTHER}; set role_a"
-        )
+        assert gap.startswith(f"failed: the AWS credentials are those of account {ACCOUNT}, not of {OTHER}; set role_a")
 
 
 @pytest.mark.parametrize("kind", ["server_error", "reset", "malformed"])
@@ -228,7 +226,7 @@ def test_a_refusal_is_one_gap_in_one_sentence(
     spoil(endpoint, monkeypatch)
     rows = read_place(Ec2Volumes, HOME)
     assert len(rows) == 1 and rows[0]["resource"] == f"{HOME} volumes"
-    assert rows[0]["gap"].startswith("refused: ") and sentence in rows[0]["gap"] and "\n" not in rows[0]["gap"]
+    assert rows[0]["gap"].startswith("failed: ") and sentence in rows[0]["gap"] and "\n" not in rows[0]["gap"]
     secret = endpoint.access_key(ACCOUNT)[1]
     assert secret not in rows[0]["gap"]
 
@@ -252,7 +250,7 @@ def test_each_call_fails_alone(kind: Any, endpoint: AwsEndpoint, two_attempts: N
     endpoint.faults.inject(kind, times=None, action="DescribeInstanceTypes")
     instance, types = read_place(Ec2Instances, HOME)
     assert instance["instance_id"] == INSTANCE and "memory_bytes" not in instance
-    assert types["gap"].startswith("refused: ") and (kind != "deny" or "ec2:DescribeInstanceTypes" in types["gap"])
+    assert types["gap"].startswith("failed: ") and (kind != "deny" or "ec2:DescribeInstanceTypes" in types["gap"])
     endpoint.faults.inject(kind, times=None, action="DescribeInstances")
     ((resource, gap),) = gaps(read_place(Ec2Instances, HOME)).items()
     assert resource == f"{HOME} instances" and (kind != "deny" or "ec2:DescribeInstances;" in gap)

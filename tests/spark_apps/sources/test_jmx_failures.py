@@ -78,7 +78,7 @@ def test_each_failure_is_a_gap_and_the_other_rows_remain(
     gaps = {row["endpoint"].removesuffix(name): row["gap"] for row in rows if row["gap"]}
     assert gaps.keys() == expected.keys()
     for url, reason in expected.items():
-        assert gaps[url].startswith(f"refused: {reason}"), url
+        assert gaps[url].startswith(f"failed: {reason}"), url
         assert sum(row["endpoint"] == url + name for row in rows) == 1
     assert any(row["endpoint"] == good + name and row["metric"] for row in rows)
     assert "wrong" not in str(rows) and "out of memory" not in str(rows)
@@ -107,7 +107,7 @@ def test_a_response_without_valid_numbers_is_no_response(agents: Agents, protoco
         pa.Table.from_batches([b for part in reader.partitions() for b in reader.read(part)]).to_pylist()
     )
     [alone] = [row for row in rows if row["endpoint"] == agents.url(path)]
-    assert alone["gap"] == f"refused: {reason}" and alone["metric"] is None
+    assert alone["gap"] == f"failed: {reason}" and alone["metric"] is None
     assert any(row["endpoint"] == good and row["value"] is not None for row in rows)
 
 

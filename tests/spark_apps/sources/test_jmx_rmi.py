@@ -117,11 +117,11 @@ def test_each_failure_is_a_gap_and_the_other_rows_remain(broker: tuple[Broker, s
     assert time.monotonic() - started < 60
     gaps = {row["endpoint"]: row["gap"] for row in rows if row["gap"]}
     locked, unbound, silent_one, closed, no_rmi, good = jvms
-    assert gaps[locked] == "refused: `user` or `password` of the endpoint is missing or was rejected"
-    assert gaps[unbound].startswith("refused: JMX-RMI: ") and "nothing" in gaps[unbound]
-    assert gaps[silent_one] == "refused: no answer within 2 s"
-    assert gaps[closed] == "refused: cannot connect (connection refused or unknown host)"
-    assert gaps[no_rmi].startswith("refused: ") and good not in gaps
+    assert gaps[locked] == "failed: `user` or `password` of the endpoint is missing or was rejected"
+    assert gaps[unbound].startswith("failed: JMX-RMI: ") and "nothing" in gaps[unbound]
+    assert gaps[silent_one] == "failed: no answer within 2 s"
+    assert gaps[closed] == "failed: cannot connect (connection refused or unknown host)"
+    assert gaps[no_rmi].startswith("failed: ") and good not in gaps
     assert sum(row["endpoint"] == good for row in rows) > 40 and "sesame" not in str(rows)
 
 
@@ -146,7 +146,7 @@ def test_tls_with_a_truststore(
         _wait_for(port, jvm)
         endpoint = {"protocol": "jmx_rmi", "url": f"127.0.0.1:{port}"}
         (stranger,) = ask(endpoint)
-        assert stranger["gap"].startswith("refused: JMX-RMI: ") and "certification path" in stranger["gap"]
+        assert stranger["gap"].startswith("failed: JMX-RMI: ") and "certification path" in stranger["gap"]
         trusts = truststore(certificate)
         monkeypatch.setenv(
             "JAVA_TOOL_OPTIONS",
@@ -170,13 +170,13 @@ def _wait_for(port: int, jvm: Process) -> None:
 def test_no_java_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     (row,) = ask({"protocol": "jmx_rmi", "url": "127.0.0.1:9999"})
-    assert row["gap"] == "refused: JMX-RMI needs Java on the hosts of Spark's tasks"
+    assert row["gap"] == "failed: JMX-RMI needs Java on the hosts of Spark's tasks"
 
 
 def test_a_failing_java_is_a_gap(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jmx_rmi, "java", lambda: "false")
     (row,) = ask({"protocol": "jmx_rmi", "url": "127.0.0.1:9999"})
-    assert row["gap"].startswith("refused: ")
+    assert row["gap"].startswith("failed: ")
 
 
 @pytest.mark.parametrize(

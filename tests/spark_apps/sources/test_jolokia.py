@@ -76,14 +76,14 @@ def test_a_good_agent_is_read_in_every_sample_despite_missing_mbeans(agents: Age
 def test_a_bad_agent_is_a_gap_and_the_other_rows_remain(agents: Agents, agent: str, reason: str) -> None:
     bad, good = agents.url(agent), agents.url("good")
     rows = ask(bad, good)
-    assert (gap_of(rows, bad) or "").startswith(f"refused: {reason}")
+    assert (gap_of(rows, bad) or "").startswith(f"failed: {reason}")
     assert [row["metric"] for row in rows if row["endpoint"] == bad] == [None]
     assert gap_of(rows, good) is None and sum(row["endpoint"] == good for row in rows) > 5
 
 
 def test_impossible_values_and_an_invalid_address(agents: Agents) -> None:
     rows = ask("http://", agents.url("strange"))
-    assert gap_of(rows, "http://") == "refused: the address is not valid for its protocol"
+    assert gap_of(rows, "http://") == "failed: the address is not valid for its protocol"
     assert all(row["value"] is None for row in rows)
 
 
@@ -95,7 +95,7 @@ def test_agents_are_asked_at_the_same_time(agents: Agents) -> None:
 
 def test_an_agent_that_hangs_is_not_asked_again(agents: Agents) -> None:
     rows = ask(agents.url("hangs"), agents.url("good"))
-    assert gap_of(rows, agents.url("hangs")) == "refused: no answer within 0.7 s"
+    assert gap_of(rows, agents.url("hangs")) == "failed: no answer within 0.7 s"
     assert agents.asked.count("/hangs") <= 1 and agents.asked.count("/good") == 2  # 0: it timed out while connecting
 
 
@@ -119,10 +119,10 @@ def test_credentials_come_from_the_config_and_are_in_no_row(
     monkeypatch.setenv("JMX_PASSWORD", "wrong")
     config.write_text(config.read_text() + "\n")  # otherwise the loaded config is reused
     rows += ask(locked)
-    assert (gap_of(rows, locked) or "").startswith("refused: HTTP 401")
+    assert (gap_of(rows, locked) or "").startswith("failed: HTTP 401")
     config.write_text("kafka: []\n# none\n")
     rows = ask(locked)
-    assert gap_of(rows, locked) == "refused: the credentials are not in the config of the Spark worker"
+    assert gap_of(rows, locked) == "failed: the credentials are not in the config of the Spark worker"
     assert "sesame" not in str(rows) and "wrong" not in str(rows)
 
 

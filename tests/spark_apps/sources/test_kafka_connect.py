@@ -156,7 +156,7 @@ def test_a_failing_api_is_one_gap_and_the_others_are_read(api: str, read: Read, 
     rows, gaps = read({"name": "bad", "url": f"{api}/{behavior}"}, {"name": "main", "url": f"{api}/good"})
     assert len(rows) == 4
     assert list(gaps) == ["shop connect bad"]
-    assert gaps["shop connect bad"].startswith("refused: Connect cluster 'bad' of 'shop' at http://127.0.0.1:")
+    assert gaps["shop connect bad"].startswith("failed: Connect cluster 'bad' of 'shop' at http://127.0.0.1:")
     assert gaps["shop connect bad"].endswith(reason)
 
 
@@ -165,12 +165,12 @@ def test_values_of_another_type_are_one_gap_and_the_others_are_read(api: str, re
     rows, gaps = read({"name": "bad", "url": f"{api}/{behavior}"}, {"name": "main", "url": f"{api}/good"})
     assert len(rows) == 4
     assert list(gaps) == ["shop connect bad"]
-    assert gaps["shop connect bad"].startswith("refused: unreadable data: ")
+    assert gaps["shop connect bad"].startswith("failed: unreadable data: ")
 
 
 def test_a_refused_connection_and_an_hour_that_is_over_are_gaps(api: str, read: Read) -> None:
     _, gaps = read({"name": "bad", "url": "http://127.0.0.1:1", "user": "u", "password": "hunter2"})
-    assert gaps == {"shop connect bad": "refused: Connect cluster 'bad' of 'shop' at http://127.0.0.1:1 did not"
+    assert gaps == {"shop connect bad": "failed: Connect cluster 'bad' of 'shop' at http://127.0.0.1:1 did not"
                     " respond (ConnectError)."}  # fmt: skip
     earlier = (datetime.now(UTC) - timedelta(hours=5)).replace(minute=0, second=0, microsecond=0)
     rows, gaps = read({"name": "main", "url": f"{api}/good"}, hour=earlier.isoformat())

@@ -201,7 +201,7 @@ def test_with_a_dead_broker_partitions_with_a_leader_are_complete_and_others_are
     assert {key: end for key, end in logs.items() if key[0] != TOPIC} == wide | narrow
     assert committed(offsets) == COMMITTED
     gaps = {row.resource: row.gap for row in offsets if row.gap and row.kind == "log"}
-    assert gaps == {f"trio topic narrow-{p}": "refused: the partition has no leader." for p in lost}
+    assert gaps == {f"trio topic narrow-{p}": "failed: the partition has no leader." for p in lost}
     commits = fleet.read(KafkaCommits)
     assert not [row.gap for row in commits if row.gap]
     assert sum(row.kind == "commit" for row in commits) >= COMMITS + 4
@@ -210,7 +210,7 @@ def test_with_a_dead_broker_partitions_with_a_leader_are_complete_and_others_are
     assert hosts == {b.node_id: None if b.node_id == down else "127.0.0.1" for b in fleet.cluster.brokers}
     log_dirs = fleet.read(KafkaLogDirs)
     assert {row.resource: row.gap for row in log_dirs if row.gap} == {
-        f"trio broker {down} log dirs": f"refused: broker {down} of cluster 'trio' is down."
+        f"trio broker {down} log dirs": f"failed: broker {down} of cluster 'trio' is down."
     }
     sized = {(row.broker, row.topic, row.partition) for row in log_dirs if row.topic in ("wide", "narrow")}
     replicas = {(b, t.topic, p.partition) for t in topics.values() for p in t.partitions for b in p.replicas}
@@ -289,4 +289,4 @@ def test_partitions_of_a_dead_leader_are_gaps_within_the_time_limit(fleet: Fleet
     answered = {group: offsets for group, offsets in known.items() if isinstance(offsets, dict)}
     assert answered
     assert answered == {group: COMMITTED[group] for group in answered}
-    assert lost["wide", 0] == "refused: cluster 'trio': Broker: Leader not available."
+    assert lost["wide", 0] == "failed: cluster 'trio': Broker: Leader not available."

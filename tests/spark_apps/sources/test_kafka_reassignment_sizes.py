@@ -76,7 +76,7 @@ def test_remaining_bytes() -> None:
 def test_a_broker_without_throttle_configs_is_a_gap_and_one_without_response_is_not_called() -> None:
     rows = rows_of(Client({0: ([1, 2], [2])}), {1: [log_dir({0: 5})]})
     assert {row["broker"]: row.get("gap") for row in rows if row["kind"] == "broker"} == {
-        1: "refused: broker 1 of cluster 'c' did not report its throttles: KafkaTimeoutError: no answer.", 2: None,
+        1: "failed: broker 1 of cluster 'c' did not report its throttles: KafkaTimeoutError: no answer.", 2: None,
     }  # fmt: skip
 
 
@@ -92,5 +92,5 @@ def test_a_broker_without_throttle_configs_is_a_gap_and_one_without_response_is_
 )
 def test_a_refused_request_is_missing_data_and_not_zero(error: KafkaError, said: str) -> None:
     refused, broker = rows_of(Client(error), {1: [log_dir({0: 5})]})
-    assert refused == {"cluster": "c", "resource": "c reassignments", "gap": f"refused: cluster 'c' {said}."}
+    assert refused == {"cluster": "c", "resource": "c reassignments", "gap": f"failed: cluster 'c' {said}."}
     assert (broker["broker"], broker["adding_replicas"]) == (1, None)

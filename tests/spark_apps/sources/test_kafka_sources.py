@@ -183,9 +183,9 @@ def test_log_dirs(read: Read, broker: SecuredBroker) -> None:
     moves = {row.cluster: (row.adding_replicas, row.throttles) for row in rows if row.kind == "broker"}
     assert moves == {"watched": (0, "{}"), "blind": (None, None)}
     assert gaps(rows) == {
-        "blind broker 1 log dirs": "refused: cluster 'blind' denied access; grant Describe on the cluster.",
-        "blind reassignments": "refused: cluster 'blind' denied access; grant Describe on the cluster.",
-        "blind broker 1 throttles": "refused: cluster 'blind' denied access; grant DescribeConfigs on the cluster.",
+        "blind broker 1 log dirs": "failed: cluster 'blind' denied access; grant Describe on the cluster.",
+        "blind reassignments": "failed: cluster 'blind' denied access; grant Describe on the cluster.",
+        "blind broker 1 throttles": "failed: cluster 'blind' denied access; grant DescribeConfigs on the cluster.",
     }
 
 
@@ -378,7 +378,7 @@ def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_do_not_a
         assert time.monotonic() - started < 20, source
         found = gaps(rows)
         assert set(found) == {"dead", "wrong"}, (source, found)
-        assert found["dead"].startswith("refused: no broker of cluster 'dead' at 127.0.0.1:1 responded"), found
+        assert found["dead"].startswith("failed: no broker of cluster 'dead' at 127.0.0.1:1 responded"), found
         assert "rejects the credentials" in found["wrong"], found
         assert "hunter2" not in found["wrong"]
         assert [row for row in rows if row.cluster == "watched" and not row.gap]
@@ -392,7 +392,7 @@ def test_missing_acls_are_gaps(read: Read) -> None:
     assert set(gaps(topics)) == {"blind configs"}
     assert [row.topic for row in topics if row.topic] == ["orders"]
     assert next(row for row in topics if row.topic == "orders").configs is None
-    assert gaps(topics)["blind configs"].startswith("refused:")
+    assert gaps(topics)["blind configs"].startswith("failed:")
     offsets = read(KafkaOffsets, "blind")
     assert {row.group_id for row in offsets if row.kind == "committed" and row.group_id} == {"beyond"}
     assert [row for row in offsets if row.kind == "log" and row.topic == "orders"]

@@ -192,7 +192,7 @@ def test_a_missing_permission_is_a_gap_with_the_rule(api: KubernetesApi) -> None
     assert found.pods == ()
     gaps = dict(found.gaps)
     assert gaps["Kubernetes eks pods in kafka"] == (
-        "refused: access denied: list pods in namespace kafka; add to Streamwarden's role:"
+        "failed: access denied: list pods in namespace kafka; add to Streamwarden's role:"
         " {apiGroups: [''], resources: [pods], verbs: [get, list, watch]}."
     )
     assert "apiGroups: ['kafka.strimzi.io'], resources: [kafkatopics]" in gaps["Kubernetes eks kafkatopics in billing"]
@@ -216,7 +216,7 @@ def test_pods_are_read_without_the_permission_for_nodes_and_volumes(api: Kuberne
 
 def test_rejected_credentials_and_a_wrong_context_are_gaps(api: KubernetesApi) -> None:
     ((_, reason), *_) = discover.discover(config_of(api, "no-such-token")).gaps
-    assert reason.startswith("refused: the API server rejects the credentials (401)")
+    assert reason.startswith("failed: the API server rejects the credentials (401)")
     ((resource, reason),) = discover.discover(config_of(api, context="nowhere")).gaps
     assert resource == "Kubernetes eks" and "kubeconfig is not usable" in reason and "nowhere" in reason
 

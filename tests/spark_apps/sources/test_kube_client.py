@@ -81,7 +81,7 @@ def test_a_busy_server_is_asked_again(lists: Callable[..., Lists]) -> None:
 def test_what_fails_is_one_sentence(lists: Callable[..., Lists], answer: Answer, reason: str) -> None:
     with pytest.raises(Unlisted) as error:
         lists(answer).core("pods", "a")
-    assert str(error.value).startswith("refused: ") and reason in str(error.value)
+    assert str(error.value).startswith("failed: ") and reason in str(error.value)
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -131,7 +131,7 @@ def test_an_object_of_another_form_is_a_gap_of_its_kubernetes_cluster(
     class Api:
         def __init__(self, entry: KubernetesCluster) -> None:
             if entry.name == "down":
-                raise Unlisted("refused: down.")
+                raise Unlisted("failed: down.")
 
         def core(self, resource: str, *_: Any, **__: Any) -> list[Any]:
             return found.get(resource, [])
@@ -145,7 +145,7 @@ def test_an_object_of_another_form_is_a_gap_of_its_kubernetes_cluster(
     discover._discover.cache_clear()
     clusters = [{"name": name, "context": name, "selectors": {"apps": ["a=b"]}} for name in ("odd", "down")]
     gaps = discover.discover(Config.model_validate({"kubernetes": clusters})).gaps
-    assert dict(gaps) == {"Kubernetes odd": discover._UNREADABLE, "Kubernetes down": "refused: down."}
+    assert dict(gaps) == {"Kubernetes odd": discover._UNREADABLE, "Kubernetes down": "failed: down."}
 
 
 def test_a_discovery_that_fails_is_a_gap_of_the_sources_that_read_its_pods(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_an_answer_that_is_none_is_a_gap(find: Find, endpoint: AwsEndpoint, kind
     found = find()
     assert found.clusters == ()
     ((_, reason),) = found.gaps
-    assert reason.startswith("refused: ")
+    assert reason.startswith("failed: ")
 
 
 def test_without_open_monitoring_the_gap_says_how_to_turn_it_on(find: Find, world: World) -> None:

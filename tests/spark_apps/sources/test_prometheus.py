@@ -106,7 +106,7 @@ def test_a_page_is_read_in_every_sample(agents: Agents) -> None:
 
 def test_a_truncated_page_that_http_does_not_detect(agents: Agents) -> None:
     rows = ask(agents.url("half"))
-    assert gap_of(rows, agents.url("half")) == "refused: the response ends in the middle of a line"
+    assert gap_of(rows, agents.url("half")) == "failed: the response ends in the middle of a line"
     assert [row["metric"] for row in rows] == [None]
 
 
@@ -134,7 +134,7 @@ def test_a_page_of_an_exporter_that_could_not_read_all_mbeans(failed: str) -> No
 def test_invalid_pages(agents: Agents, page: bytes, reason: str) -> None:
     address = agents.serve(page)
     rows = ask(address)
-    assert (gap_of(rows, address) or "").startswith(f"refused: {reason}")
+    assert (gap_of(rows, address) or "").startswith(f"failed: {reason}")
     assert [row["metric"] for row in rows] == [None]
 
 
@@ -294,7 +294,7 @@ def test_a_host_by_node_exporter(agents: Agents) -> None:
         BOOTED_AT
     }  # not the start of the exporter itself
     (gap,) = (row["gap"] for row in ask(agents.url("good"), role="node"))
-    assert gap.startswith("refused: the page has no expected metrics")
+    assert gap.startswith("failed: the page has no expected metrics")
 
 
 def test_hosts_have_no_jolokia() -> None:
@@ -338,7 +338,7 @@ def test_discovered_targets_have_the_credentials_of_the_defaults_and_gaps_are_ro
     assert (gap["resource"], gap["gap"]) == ("targets of x.json", "missing: no such file")
     assert gap["endpoint"] is None and "sesame" not in str(rows)
     (row,) = (row for row in ask(locked, section=section.replace("0", "7")) if row["gap"])
-    assert row["gap"] == "refused: the credentials are not in the config of the Spark worker"
+    assert row["gap"] == "failed: the credentials are not in the config of the Spark worker"
 
 
 def last_of(rows: list[dict[str, Any]], address: str) -> dict[tuple[str, str], float | None]:

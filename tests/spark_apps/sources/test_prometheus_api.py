@@ -200,7 +200,7 @@ def test_the_present_hour_is_read_until_now(prometheus: _Listening) -> None:
 )
 def test_a_target_without_series_is_a_gap(prometheus: _Listening, path: str, match: str, reason: str) -> None:
     (row,) = ask(f"{prometheus.url}/{path}", match=match)
-    assert row["gap"].startswith(f"refused: {reason}")
+    assert row["gap"].startswith(f"failed: {reason}")
 
 
 def test_a_server_that_hangs_takes_one_time_out_for_all_its_jvms(prometheus: _Listening) -> None:
@@ -262,6 +262,6 @@ def test_a_partial_response_is_an_error(prometheus: _Listening, remark: dict[str
     prometheus.remark = remark
     rows = ask(prometheus.url)
     if reason:
-        assert [row["gap"] for row in rows] == [f"refused: the server's response is partial: {reason}"]
+        assert [row["gap"] for row in rows] == [f"failed: the server's response is partial: {reason}"]
     else:
         assert len(values_of(rows, "heap_used_bytes")) == 13

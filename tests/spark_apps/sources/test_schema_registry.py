@@ -79,7 +79,7 @@ def test_with_user_and_password_and_without(read: Any) -> None:
     assert rows == []
     [gap] = gaps.values()
     assert gap.endswith("rejected user and password for GET /schemas (401).")
-    assert gap.startswith("refused: the schema registry of 'shop' at http://127.0.0.1:")
+    assert gap.startswith("failed: the schema registry of 'shop' at http://127.0.0.1:")
     assert "hunter2" not in gap
 
 
@@ -111,7 +111,7 @@ def test_a_refused_connection_is_a_gap(read: Any) -> None:
     rows, gaps = read("dead", url="http://127.0.0.1:1", user="user", password="hunter2")
     assert rows == []
     assert gaps == {
-        "shop schema registry": "refused: the schema registry of 'shop' at http://127.0.0.1:1"
+        "shop schema registry": "failed: the schema registry of 'shop' at http://127.0.0.1:1"
         " did not respond (ConnectError)."
     }
 

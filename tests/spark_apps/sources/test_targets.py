@@ -76,11 +76,11 @@ def test_yaml_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "refused: neither JSON nor YAML"),
-        ("", 'refused: not a list of {"targets"'),
-        ("[7]", 'refused: not a list of {"targets"'),
-        ("\x00", "refused: neither JSON nor YAML"),
-        ('[{"targets": "b2:7071"}]', "refused: `targets` of a group is not a list"),
+        ("{", "failed: neither JSON nor YAML"),
+        ("", 'failed: not a list of {"targets"'),
+        ("[7]", 'failed: not a list of {"targets"'),
+        ("\x00", "failed: neither JSON nor YAML"),
+        ('[{"targets": "b2:7071"}]', "failed: `targets` of a group is not a list"),
     ],
 )
 def test_a_broken_file_is_a_gap_and_the_others_are_read(tmp_path: Path, text: str, reason: str) -> None:
@@ -118,7 +118,7 @@ def test_an_invalid_target_is_a_gap(tmp_path: Path, labels: dict[str, str], reas
 @pytest.mark.parametrize("target", ["reader:hunter2@b2:7071", "b2:7071/metrics?token=hunter2", "reader:hunter2?@b2"])
 def test_a_gap_does_not_have_the_credentials_that_a_target_must_not_have(tmp_path: Path, target: str) -> None:
     (gap,) = found_in(tmp_path, {"targets": [target], "labels": BROKER}).gaps
-    assert gap.reason.startswith("refused: the address has a user or a query")
+    assert gap.reason.startswith("failed: the address has a user or a query")
     assert gap.resource.startswith(("target b2:7071", "target … of")) and "hunter2" not in f"{gap}"
 
 
@@ -128,7 +128,7 @@ def test_a_target_that_is_no_text_is_a_gap_and_the_others_are_read(tmp_path: Pat
     jvms = found_in(tmp_path, {"targets": [9010, None], "labels": labels}, {"targets": ["b3:7071"], "labels": BROKER})
     assert [e.url for e in jvms.endpoints] == ["http://b1:8778/jolokia", "http://b3:7071/metrics"]
     assert [(gap.resource, gap.reason) for gap in jvms.gaps] == [
-        (f"target {target} of {tmp_path}/kafka-1.json", "refused: the target is not a text such as host:port")
+        (f"target {target} of {tmp_path}/kafka-1.json", "failed: the target is not a text such as host:port")
         for target in (9010, None)
     ]
 
@@ -186,7 +186,7 @@ def test_tagged_instances_of_all_regions_become_endpoints(aws: AwsEndpoint) -> N
     assert found.keys() == {"i-0b1", "i-0b2"} and found["i-0b1"].url == f"http://{address}:7071/metrics"
     assert (found["i-0b2"].role, found["i-0b2"].broker_id, found["i-0b2"].user) == ("broker", 2, "reader")
     (gap,) = jvms.gaps
-    assert gap.resource == "instance i-0b3" and gap.reason == "refused: the cluster 'other' is not under `kafka`"
+    assert gap.resource == "instance i-0b3" and gap.reason == "failed: the cluster 'other' is not under `kafka`"
     jvms_of(tagged())
     assert aws.calls["DescribeInstances"] == 2  # one snapshot for all steps of a run
 
