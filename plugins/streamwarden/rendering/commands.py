@@ -1,4 +1,7 @@
-"""Which commands of a finding only read. The others are shown apart, so that a pasted block changes no system."""
+"""Which commands of a finding only read. The others are shown apart, so that a pasted block changes no system.
+
+A class histogram and a heap dump begin with a full garbage collection, which pauses the JVM: they do not only read.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from collections.abc import Iterable
 
 _READS = re.compile(
     r"""
+    (?!.*\sGC\.(?:class_histogram|heap_dump|run))
+    (?:
       kafka-[a-z-]+\.sh\ (?!.*\s--(?:alter|execute|delete))(?:.*\s)?--(?:describe|list|dry-run)(?:\s|$)
     | kafka-(?:transactions|metadata-quorum)\.sh\ --bootstrap-server\ \S+\ (?:describe\S*|find-hanging|list)(?:\s|$)
     | kafka-(?:console-consumer|get-offsets)\.sh\s
@@ -17,6 +22,7 @@ _READS = re.compile(
     | streamwarden\ (?:plan|warehouse\ psql)\s
     | (?:cat|du|echo|free|grep|jcmd|journalctl|lsof|ps)\s(?!.*\s>)
     | for\ \w+\ in\ .*;\ do\ jcmd\s
+    )
     """,
     re.VERBOSE,
 )

@@ -32,6 +32,9 @@ CHANGING = [
     "echo vm.max_map_count=262144 > /etc/sysctl.d/90-kafka.conf",
     "sysctl -w vm.max_map_count=262144",
     "xfs_growfs /data",
+    "for pid in $(pgrep -f -- 'java.*a'); do jcmd \"$pid\" GC.class_histogram | head -n 30; done",
+    'jcmd "$(lsof -t -i tcp:9010 -s tcp:listen)" GC.class_histogram | head -n 40',
+    "kubectl -n apps exec fees-1 -c app -- jcmd 1 GC.heap_dump /tmp/heap",
     "unknown-tool --describe",
 ]
 

@@ -73,7 +73,7 @@ def _finding(notification: Notification, finding: Finding) -> Iterator[Section]:
             commands=tuple(clean(line) for line in reading(finding.commands)),
         )
     if changes := changing(finding.commands):
-        yield Section("Commands that change the system", commands=tuple(clean(line) for line in changes))
+        yield Section("Commands that change or pause the system", commands=tuple(clean(line) for line in changes))
     if metrics := readable_metrics(finding.key_metric_values):
         pairs = tuple((clean(label), clean(text)) for label, text in metrics)
         yield Section(f"Key metrics, {hour_span(notification.hour)}", metrics=pairs)
