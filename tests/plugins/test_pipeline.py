@@ -167,7 +167,7 @@ def test_a_detector_that_fails_does_not_stop_those_after_it(warehouse: sa.Engine
     bad = replace(good, id="bad", sql="select 1 / 0, :hour as x")
     said = replace(good, id="said", sql="select 'healthy' as reason, 'c' as cluster where :hour is not null")
     no_text = {"where": {"cluster": "c"}, "off": True, "why": "PostgreSQL's text holds no \0"}
-    config = Config.model_validate({"detectors": {"said": {"except": [no_text]}}})
+    config = Config.model_validate({"detectors": {"said": {"exceptions": [no_text]}}})
     progress: list[str] = []
     detector_runs = pipeline.evaluate_detectors(
         warehouse, [bad, said, good], HOUR, config, lambda step, *_: progress.append(step)

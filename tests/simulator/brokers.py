@@ -217,7 +217,7 @@ def evaluate(bench: Bench, scenario: Scenario) -> list[Score]:
         {"where": {"cluster": name}, "params": {"slow_ms": limit}, "why": "its owners bear another one"}
         for name, limit in fleet.flush_limits.items()
     ]
-    config = Config.model_validate({"detectors": {FLUSHES: {"except": limits}}})
+    config = Config.model_validate({"detectors": {FLUSHES: {"exceptions": limits}}})
     scores = {rule: _score(bench, rule, truth, config) for rule, truth in fleet.truth.items()}
     _claim_shortages(fleet, *scores[DOWN])
     return [one for one, _ in scores.values()]

@@ -240,7 +240,7 @@ def _exceptions(config: Config, now: datetime) -> Iterator[Mistake]:
         for number, exception in enumerate(settings.exceptions):
             if not exception.holds_in(now):
                 why = "has expired; remove the exception, or set a later day"
-                yield ("detectors", detector, "except", number, "until"), why
+                yield ("detectors", detector, "exceptions", number, "until"), why
 
 
 def _patterns(config: Config) -> Iterator[Mistake]:

@@ -280,7 +280,7 @@ def _check_settings(detector: Detector, config: Config) -> None:
     in_force = detector.params_in_force(config)
     settings = config.detectors.get(detector.id)
     for number, exception in enumerate(settings.exceptions if settings else ()):
-        key = f"detectors.{detector.id}.except.{number}."
+        key = f"detectors.{detector.id}.exceptions.{number}."
         detector.with_params(in_force, exception.params, f"{key}params.")
         if unknown := set(exception.where) - {*detector.key_columns, "owner", "application"}:
             known = ", ".join((*detector.key_columns, "owner", "application"))

@@ -46,7 +46,7 @@ def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
         detectors:
           disk_filling:
             enabled: no
-            except:
+            exceptions:
               - {where: {owner: off}, off: true, why: A test cluster}
               - {where: {owner: b}, off: Yes, why: Another}
               - {where: {owner: c}, off: FALSE, params: {kept: off, seen: true}, why: A third}
@@ -64,7 +64,10 @@ def test_only_true_and_false_are_booleans(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("warehouse: {data_folder: true}", "warehouse.data_folder: is not a valid path"),
-        ("detectors: {x: {except: [{where: {owner: true}, off: true, why: w}]}}", "write it in quotes (value: True)"),
+        (
+            "detectors: {x: {exceptions: [{where: {owner: true}, off: true, why: w}]}}",
+            "write it in quotes (value: True)",
+        ),
         ("detectors: {x: {enabled: offf}}", "detectors.x.enabled: must be a valid boolean"),
         ("tikets: {}", "tikets: unknown key; did you mean 'tickets'?"),
         ("gathering: {settle_minutes: soon}", "gathering.settle_minutes: must be a valid integer (value: 'soon')"),
@@ -344,6 +347,6 @@ def test_a_missing_file_is_an_error_with_the_action(tmp_path: Path) -> None:
 
 def test_a_config_that_is_sent_as_json_is_the_same_with_its_exceptions() -> None:
     exception = {"where": {"volume_id": "vol-1"}, "off": True, "why": "a test volume"}
-    config = Config.model_validate({"detectors": {"ebs_volume_starving": {"except": [exception]}}})
+    config = Config.model_validate({"detectors": {"ebs_volume_starving": {"exceptions": [exception]}}})
     sent = config.model_dump_json(exclude_unset=True, by_alias=True)
     assert Config.model_validate_json(sent) == config

@@ -263,8 +263,8 @@ BROKER = "role: broker, cluster: a"
             "aws.0.regions.0: botocore does not know this region",
         ),
         (
-            "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2020-01-01}]}}",
-            "detectors.disk_filling.except.0.until: has expired; remove the exception, or set a later day (value:",
+            "detectors: {disk_filling: {exceptions: [{where: {owner: b}, off: true, why: w, until: 2020-01-01}]}}",
+            "detectors.disk_filling.exceptions.0.until: has expired; remove the exception, or set a later day (value:",
         ),
         (
             "gathering: {jmx_samples: 1000, jmx_sample_seconds: 1000}",
@@ -358,7 +358,7 @@ def test_an_invalid_config_is_refused(tmp_path: Path, text: str, expected: str) 
         " role_arn: 'arn:aws-cn:iam::111122223333:role/a/b', external_id: xy}]",
         "warehouse: {url: 'postgresql://u:p@h1:5432,h2:5432/d', retention_days: {metrics.partition_hourly: 90}}",
         f"tickets: {{trackers: {{a: {{kind: mail, {MAIL}}}}}}}",
-        "detectors: {disk_filling: {except: [{where: {owner: b}, off: true, why: w, until: 2999-01-01}]}}",
+        "detectors: {disk_filling: {exceptions: [{where: {owner: b}, off: true, why: w, until: 2999-01-01}]}}",
         "warehouse: {url: 'postgresql://u@h/d?sslmode=verify-full&aws_iam=true'}",
         "warehouse: {url: 'postgresql://u@h:6432/d?pooler=transaction&sslmode=require'}",
         "tickets: {trackers: {a: {kind: mail, host: localhost, security: none, mail_from: a@b.c, mail_to: [a@b.c]}}}",

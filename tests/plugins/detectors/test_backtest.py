@@ -180,7 +180,7 @@ def test_exceptions_of_the_config_apply(warehouse: sa.Engine, laggy: Detector) -
     lags(warehouse, "low", dict.fromkeys(range(12), 500))
     lags(warehouse, "high", dict.fromkeys(range(12), 500))
     exception = {"where": {"group_id": "low"}, "params": {"limit": 1000}, "why": "known"}
-    config = Config.model_validate({"detectors": {"laggy": {"except": [exception]}}})
+    config = Config.model_validate({"detectors": {"laggy": {"exceptions": [exception]}}})
     assert differences(run(warehouse, laggy, config=config)) == [("c/high", "unchanged")]
 
 

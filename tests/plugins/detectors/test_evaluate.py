@@ -97,7 +97,7 @@ def test_a_row_is_about_the_first_narrower_kind_with_all_its_columns(warehouse: 
     (tmp_path / "tests" / "a_test.sql").write_text(header + sql)
     one = load_detectors(tmp_path, check=False)["a_test"]
     exception = {"where": {"topic": "t"}, "off": True, "why": "a test", "until": "2999-01-01"}
-    config = Config.model_validate({"detectors": {"a_test": {"except": [exception]}}})
+    config = Config.model_validate({"detectors": {"a_test": {"exceptions": [exception]}}})
     assert evaluate(warehouse, one, HOUR, config).status == "evaluated"
     with warehouse.connect() as connection:
         rows = connection.exec_driver_sql("select resource, identity, status from detect.evaluation").all()
@@ -206,7 +206,7 @@ def test_the_latency_target_is_that_of_the_first_matching_pattern(warehouse: sa.
 
 
 def excepting(**exception: object) -> Config:
-    return Config.model_validate({"detectors": {"a_test": {"except": [{"why": "known", **exception}]}}})
+    return Config.model_validate({"detectors": {"a_test": {"exceptions": [{"why": "known", **exception}]}}})
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_two_clusters_may_have_different_flush_limits_for_the_same_topic(warehou
             insert_row(connection, "metrics.broker_hourly", {**place, "broker_id": 1, **flushes})
             insert_row(connection, "metrics.broker_topic_sample", {**place, "topic": "orders", "log_bytes": 1})
     exception = {"where": {"cluster": "mail"}, "params": {"patterns": '{"^orders$": 5000}'}, "why": "nobody waits"}
-    config = Config.model_validate({"detectors": {"log_flush_slow": {"except": [exception]}}})
+    config = Config.model_validate({"detectors": {"log_flush_slow": {"exceptions": [exception]}}})
     rule = load_detectors()["log_flush_slow"]
     with warehouse.connect() as connection:
         found = findings(connection, rule, HOUR, config, rule.params_in_force(config))

@@ -210,15 +210,15 @@ def test_exceptions_select_by_the_key_columns_or_the_owner(tmp_path: Path) -> No
     write(tmp_path, GOOD)
 
     def config(**exception: object) -> Config:
-        return Config.model_validate({"detectors": {"resource_wrong": {"except": [{"why": "known", **exception}]}}})
+        return Config.model_validate({"detectors": {"resource_wrong": {"exceptions": [{"why": "known", **exception}]}}})
 
     load_detectors(tmp_path, config(where={"volume_id": "^vol-0"}, params={"limit_percent": 30}))
     load_detectors(tmp_path, config(where={"owner": "payments"}, off=True))
     with pytest.raises(
-        StreamwardenError, match=r"except\.0\.where\.group_id: resource_wrong identifies resources by: account"
+        StreamwardenError, match=r"exceptions\.0\.where\.group_id: resource_wrong identifies resources by: account"
     ):
         load_detectors(tmp_path, config(where={"group_id": "x"}, off=True))
-    with pytest.raises(StreamwardenError, match=r"except\.0\.params\.limit: unknown parameter"):
+    with pytest.raises(StreamwardenError, match=r"exceptions\.0\.params\.limit: unknown parameter"):
         load_detectors(tmp_path, config(where={"volume_id": "x"}, params={"limit": 1}))
     for wrong in (
         {"where": {}, "off": True},

@@ -21,7 +21,9 @@ class DetectorException(Section):
     params: dict[str, float | int | str | bool] = Field(default_factory=dict, description="Parameters to replace.")
     off: bool = Field(False, description="Not evaluated; an open ticket is closed.")
     why: str = Field(min_length=1, description="The reason, shown with the exception.")
-    until: date | None = Field(None, description="Last day (UTC); after it, the page shows the exception as expired.")
+    until: date | None = Field(
+        None, description="Last day (UTC); afterwards it does not apply, and the page shows it as expired."
+    )
 
     @model_validator(mode="after")
     def _changes_something(self) -> DetectorException:
@@ -52,7 +54,7 @@ class DetectorSettings(Section):
     enabled: bool = Field(True, description="Whether the detector is evaluated; if not, open tickets stay unchanged.")
     params: dict[str, float | int | str | bool] = Field(default_factory=dict, description="Parameters to replace.")
     exceptions: list[DetectorException] = Field(
-        default_factory=list, alias="except", description="Resources with other parameters, or with the detector off."
+        default_factory=list, description="Resources with other parameters, or with the detector off."
     )
 
 
