@@ -379,6 +379,7 @@ evaluated as (
     most_percent <= :heavy_percent and most_bytes is not null and (instance_id is null or host_most_bytes is not null)
       as is_sure_to_fit,
     least(heap_max_bytes, heap_wanted_bytes) as heap_to_set_bytes,
+    coalesce(unreported_stores > 0, true) as are_stores_unreported,
     -- Other JVMs on the host do not count against a container's own limit.
     case when memory_bytes = host_memory_bytes then other_jvms_bytes else 0 end as co_located_bytes,
     -- The number of stores that fit after a failure.
@@ -407,7 +408,7 @@ classified as (
         then 'heap_unknown'
       when is_sure_to_fit then 'fits'
       when limit_bytes is null then 'limit_unknown'
-      when heap_max_bytes is not null and coalesce(unreported_stores > 0, true) then 'stores_not_reported'
+      when heap_max_bytes is not null and are_stores_unreported then 'stores_not_reported'
       when heap_max_bytes is null or off_heap_bytes is null then 'growth_unknown'
       when non_heap_used_bytes is null then 'non_heap_unknown'
       when most_bytes is null or 100 * most_bytes / limit_bytes > :heavy_percent then 'cache_sharing_unknown'
@@ -490,7 +491,7 @@ select distinct on (cluster, known_as)
   fills_at,
   is_settled as stores_settled,
   unreported_stores,
-  coalesce(unreported_stores > 0, true) as are_stores_unreported,
+  are_stores_unreported,
   system_memory_used_percent,
   after_failure_bytes,
   host_after_failure_bytes,
@@ -504,7 +505,7 @@ select distinct on (cluster, known_as)
   off_heap_room_bytes,
   memory_needed_bytes,
   case
-    when heap_to_set_bytes < heap_max_bytes and coalesce(heap_live_known_hours, 0) < :live_hours then 'measure_heap'
+    when heap_to_set_bytes < heap_max_bytes and heap_live_known_hours < :live_hours then 'measure_heap'
     when memory_needed_bytes <= memory_bytes then 'set_heap'
     when off_heap_room_bytes >= :cache_floor_bytes then 'share_cache'
     else 'add_memory'
@@ -514,7 +515,7 @@ select distinct on (cluster, known_as)
       then case when heap_wanted_bytes <= heap_room_bytes then 'raise_heap' else 'add_memory' end
   end as heap_remedy,
   case
-    when coalesce(unreported_stores > 0, true) then 'report_stores'
+    when are_stores_unreported then 'report_stores'
     when host_taken_bytes >= host_used_bytes then 'shrink_jvms'
     else 'find_process'
   end as host_remedy,
