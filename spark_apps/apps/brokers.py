@@ -77,9 +77,8 @@ def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame,
         .join(rates, [*BROKER], "left")
         .join(_produce_errors(gained), [*BROKER], "left")
     )
-    covered = f.nullif(f.col("covered_seconds"), f.lit(0))  # 0: the process reports a start after the last sample
     per_second = [
-        (f.col(name) / covered).alias(f"{name}_per_second")
+        (f.col(name) / f.col("covered_seconds")).alias(f"{name}_per_second")
         for name in (
             "bytes_in",
             "bytes_out",
@@ -118,7 +117,7 @@ def _broker_hourly(configured: DataFrame, samples: DataFrame, gained: DataFrame,
         "client_connections",
         "open_file_descriptors",
         "max_file_descriptors",
-        (f.col("cpu_seconds") / covered / f.col("processors")).alias("cpu_ratio"),
+        (f.col("cpu_seconds") / f.col("covered_seconds") / f.col("processors")).alias("cpu_ratio"),
         "heap_used_bytes",
         "heap_max_bytes",
         "failed_produces",
@@ -253,7 +252,7 @@ def _topic_hourly(on_brokers: DataFrame, gained: DataFrame) -> DataFrame:
 
     Brokers may have counted for different times, after a restart for example: all are scaled to the longest.
     """
-    seconds, longest = f.nullif(f.col("covered_seconds"), f.lit(0)), f.max("covered_seconds")
+    seconds, longest = f.col("covered_seconds"), f.max("covered_seconds")
 
     def none_of_all(name: str) -> Column:
         return f.when(f.col(f"all_{name}").isNotNull(), 0.0)

@@ -34,7 +34,8 @@ def earlier_counters(spark: SparkSession, readings: str, hour: datetime) -> Data
 def counts(samples: DataFrame, earlier: DataFrame, hour: datetime) -> DataFrame:
     """Increase of each counter: the series, `counted`, `counted_from`, `counted_to`, `covered_seconds`.
 
-    Null where there is only a single reading.
+    Null where there is only a single reading, or none after the start that the process reports: a span of no length has
+    no rate.
     """
     run = (
         samples.where((f.col("kind") == "counter") & f.col("value").isNotNull())
@@ -55,7 +56,9 @@ def counts(samples: DataFrame, earlier: DataFrame, hour: datetime) -> DataFrame:
         f.max("earlier_at").over(siblings).alias("siblings_earlier_at"),
         f.min("first_at").over(siblings).alias("siblings_first_at"),
     )
-    based = known.select(*SERIES, "last_at", "last_value", _base(hour).alias("base"))
+    based = known.select(*SERIES, "last_at", "last_value", _base(hour).alias("base")).withColumn(
+        "base", f.when(f.col("base.at") < f.col("last_at"), f.col("base"))
+    )
     return based.select(
         *SERIES,
         (f.col("last_value") - f.col("base.value")).alias("counted"),

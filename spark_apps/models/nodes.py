@@ -87,7 +87,7 @@ def _rates(gained: DataFrame) -> DataFrame:
 
 
 def _busiest_disk(gained: DataFrame) -> DataFrame:
-    share = f.col("counted") / f.nullif(f.col("covered_seconds"), f.lit(0))
+    share = f.col("counted") / f.col("covered_seconds")
     return (
         gained.where((f.col("metric") == "disk_busy_seconds_total") & ~label("device").rlike(_NO_DISK))
         .groupBy(*NODE)

@@ -76,6 +76,18 @@ CASES: dict[str, tuple[list[Any], list[Any], str, tuple[Any, Any, Any]]] = {
         TOPIC,
         (30, at(70), at(71)),
     ),
+    "a process that reports a start after the last reading": (
+        [("{}", 70, 30, at(72)), ("{}", 71, 50, at(72))],
+        [("{}", 10, 400)],
+        "{}",
+        (None, None, None),
+    ),
+    "a process that reports a start at the last reading": (
+        [("{}", 20, 10, at(21)), ("{}", 21, 40, at(21))],
+        [],
+        "{}",
+        (None, None, None),
+    ),
     "a single reading tells nothing": ([("{}", 70, 10_000, LONG_AGO)], [], "{}", (None, None, None)),
     "null readings don't count": (
         [("{}", 70, None, LONG_AGO), ("{}", 71, 1000, LONG_AGO)],
