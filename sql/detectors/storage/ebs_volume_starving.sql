@@ -419,7 +419,7 @@ measured as (
         iops_now / nullif(instance_baseline_iops, 0),
         bytes_per_second_now / nullif(instance_baseline_bytes_per_second, 0)
       ) >= :part_percent / 100.0
-      and instance_burst_percent / nullif(hours_to_instance_burst_end, 0) >= :fall_percent_per_hour,
+      and instance_burst_percent > :fall_percent_per_hour * hours_to_instance_burst_end,
       false
     ) as is_instance_draining,
     (account, region, volume_id) in (
@@ -581,8 +581,7 @@ select
   advice.then_throttled_minutes as minutes_throttled_in_14_days_if_changed,
   advice.unknown_minutes as minutes_unknown_in_14_days,
   case
-    when advice.is_at_its_end or (advice.throttled_minutes > 0 and advice.throttled_minutes >= j.throttled_minutes) is not true
-      then null
+    when (advice.throttled_minutes > 0 and advice.throttled_minutes >= j.throttled_minutes) is not true then null
     when advice.unknown_minutes > 0 and advice.then_throttled_minutes > 0 then 'throttled_at_least'
     when advice.unknown_minutes > 0 then 'unknown'
     when advice.then_throttled_minutes > 0 then 'throttled'
