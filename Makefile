@@ -45,9 +45,9 @@ bench: setup ## Measure: speed, CPU and memory against a floor in the same run (
 evaluate: setup ## Simulate fleets with known faults and score the detectors (SEEDS=20 or 1,2,3; SMALL=1, ONLY=volumes, FAULTS=none, PLATEAU=1)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.simulator
 
-mutants: setup ## Remove values from the detectors' cases and mutate their SQL; list what no case detects (ONLY=log_flush_slow,… N=30 of each SEED=1 OWN=1)
+mutants: setup ## Remove values from the detectors' cases and mutate their SQL; list what no case detects (ONLY=log_flush_slow,… N=30 of each SEED=1 OF=own or functions)
 	@DRAWS=30 $(PYTHON) -m pytest -m "" tests/sql/test_properties.py -n 2 $(if $(ONLY),-k "$(subst $(comma), or ,$(ONLY))")
-	@$(PYTHON) -m tests.sql.mutants --only "$(ONLY)" $(if $(OWN),--own) $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED))
+	@$(PYTHON) -m tests.sql.mutants --only "$(ONLY)" $(if $(OF),--of $(OF)) $(if $(N),-n $(N)) $(if $(SEED),--seed $(SEED))
 
 chaos: setup ## Try many random faults: killed, lost, late, duplicated, wrong (PART=hour or trackers, N=1000)
 	@PYTHONPATH=docker:. $(PYTHON) -m tests.chaos $(or $(PART),all) -n $(or $(N),1000) $(ARGS)
