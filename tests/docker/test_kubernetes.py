@@ -47,9 +47,14 @@ def test_the_config_and_the_values_name_the_same_resources() -> None:
     account = of_kind("ServiceAccount")["metadata"]["name"]
     assert values["scheduler"]["serviceAccount"] == {"create": False, "name": account}
     (generated,) = yaml.safe_load((BASE / "kustomization.yaml").read_text())["configMapGenerator"]
-    (mounted,) = values["volumes"]
-    assert mounted["configMap"]["name"] == generated["name"] == "streamwarden"
-    assert values["volumeMounts"][0]["name"] == mounted["name"]
+    config, reports = values["volumes"]
+    assert config["configMap"]["name"] == generated["name"] == "streamwarden"
+    claim = of_kind("PersistentVolumeClaim")
+    assert reports["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]  # the scheduler writes, the API server reads
+    mounts = {mount["name"]: Path(mount["mountPath"]) for mount in values["volumeMounts"]}
+    assert set(mounts) == {config["name"], reports["name"]}
+    assert mounts[reports["name"]] == Path(values["config"]["core"]["dags_folder"]).parent / Config().reports.folder
     pod = of_kind("Job")["spec"]["template"]["spec"]
     assert pod["serviceAccountName"] == account
 
