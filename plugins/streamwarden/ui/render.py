@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from streamwarden.rendering.readable import readable_metrics, span
+from streamwarden.rendering.readable import clean, readable_metrics, span
 from streamwarden.rendering.templates import folder_templates
 from streamwarden.ui.links import display_name, resource_path
 
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|IOPS|(?:[KMGTP]i)?B(?:/s)?|ms|s|min|h|d)(?!\w))")
 VALUE_LENGTH = 20  # longer values break anywhere, so that a card keeps its width
 
 
@@ -48,6 +49,11 @@ def metrics(values: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def sentence(text: object) -> str:
+    """A message that does not break between a number and its unit."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", clean(text))
+
+
 def web_link(url: str | None) -> str | None:
     """The URL if it is HTTP or HTTPS, so that a tracker cannot inject `javascript:`; else None."""
     return url if url and urlsplit(url).scheme in ("http", "https") else None
@@ -65,6 +71,6 @@ def paragraphs(text: str) -> list[str]:
 _TEMPLATES = folder_templates(
     Path(__file__).parent / "templates",
     hour_span=hour_span, ago=ago, web_link=web_link, short_moment=short_moment, paragraphs=paragraphs,
-    metrics=metrics, resource_path=resource_path, display_name=display_name,
+    metrics=metrics, sentence=sentence, resource_path=resource_path, display_name=display_name,
     iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 )  # fmt: skip

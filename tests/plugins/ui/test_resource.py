@@ -22,7 +22,7 @@ def test_the_page_of_a_group(page: Any, findings: dict[str, str]) -> None:
     assert page.locator("h1").inner_text() == "demo/billing"
     assert page.locator(".facts").inner_text().split("\n")[-1] == "unassigned"
     firing = page.locator("section:has(#firing)")
-    assert "1 h 7 min behind" in firing.inner_text()
+    expect(firing).to_contain_text("1 h 7 min behind")
     expect(firing.get_by_role("link", name="Ticket issue7")).to_have_count(1)
     assert (
         "Consumer lag not recovering"

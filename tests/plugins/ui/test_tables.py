@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamwarden.ui.pages import _tables
-from streamwarden.ui.render import paragraphs, render
+from streamwarden.ui.render import paragraphs, render, sentence
 
 
 def test_columns_that_differ_in_their_unit_alone_have_two_titles() -> None:
@@ -32,3 +32,10 @@ def test_a_page_escapes_the_heading_and_text_of_a_problem() -> None:
     }
     html = render("problem.html", values)
     assert "<script>" not in html.partition("<main")[2] and "&lt;b&gt;" in html
+
+
+def test_a_message_does_not_break_before_a_unit() -> None:
+    shown = sentence("Burst balance is 0 %, capped at 300 IOPS and 75.0 MiB/s for 2 h 48 min on 3 hosts.\n")
+    assert shown.replace("\N{NO-BREAK SPACE}", "~") == (
+        "Burst balance is 0~%, capped at 300~IOPS and 75.0~MiB/s for 2~h 48~min on 3 hosts."
+    )
