@@ -23,6 +23,7 @@ from streamwarden.detectors import Detector, load_detectors
 from streamwarden.detectors.mechanisms import mechanisms
 from streamwarden.questions import Parameter, Question, load_questions
 from streamwarden.rendering.readable import counted
+from streamwarden.rendering.templates import outline
 from streamwarden.store.dictionary import dictionary
 
 FOLDER = PROJECT_ROOT / "docs"
@@ -125,7 +126,7 @@ def _detector_page(detector: Detector) -> str:
 
 def _verdicts(detector: Detector) -> str:
     return "".join(
-        f"| `{reason}` | {verdict.severity or verdict.status} | {_cell(verdict.message)} |\n"
+        f"| `{reason}` | {verdict.severity or verdict.status} | {_cell(outline(verdict.message))} |\n"
         for reason, verdict in detector.verdicts.items()
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 import jinja2.meta
+from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from streamwarden.base.errors import StreamwardenError
@@ -83,6 +84,46 @@ def names_in(template: str) -> frozenset[str]:
         return frozenset(jinja2.meta.find_undeclared_variables(_SENTENCES.parse(template)))
     except jinja2.TemplateError as error:
         raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
+
+
+def outline(template: str) -> str:
+    """A template as people read it: `[words of the column]` for a value, and both texts of a choice.
+
+    >>> outline("{{ topics | plural('has', 'have') }} {{ 'no' if idle else lag_bytes }}")
+    'have no / [lag bytes]'
+
+    Raises:
+        StreamwardenError: the template is invalid.
+    """
+    try:
+        return " ".join(_outlined(_SENTENCES.parse(template)).split())
+    except jinja2.TemplateError as error:
+        raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
+
+
+def _outlined(node: nodes.Node) -> str:
+    match node:
+        case nodes.TemplateData(data=text):
+            return text
+        case nodes.Const(value=value):
+            return str(value)
+        case nodes.Name(name=column):
+            return f"[{column.replace('_', ' ')}]"
+        case nodes.Filter(name="plural", args=[_, many]):
+            return _outlined(many)
+        case nodes.CondExpr(expr1=one, expr2=other) if other is not None:
+            return f"{_outlined(one)} / {_outlined(other)}"
+        case nodes.If(body=body, else_=others):
+            texts = ["".join(map(_outlined, some)) for some in (body, others) if some]
+            return " / ".join(texts)
+        case nodes.Template(body=parts) | nodes.For(body=parts) | nodes.Output(nodes=parts) | nodes.Concat(nodes=parts):
+            return "".join(map(_outlined, parts))
+        case nodes.Or(left=inner) | nodes.BinExpr(left=inner):
+            return _outlined(inner)
+        case nodes.Filter(node=inner) | nodes.Getattr(node=inner) | nodes.Getitem(node=inner) if inner is not None:
+            return _outlined(inner)
+        case _:
+            return "…"
 
 
 def _filled(environment: jinja2.Environment, template: str, values: Mapping[str, Any]) -> str:

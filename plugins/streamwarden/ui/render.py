@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from streamwarden.rendering.readable import clean, readable_metrics, span
-from streamwarden.rendering.templates import folder_templates
+from streamwarden.rendering.templates import folder_templates, outline
 from streamwarden.ui.links import display_name, resource_path
 
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|IOPS|(?:[KMGTP]i)?B(?:/s)?|ms|s|min|h|d)(?!\w))")
@@ -71,6 +71,6 @@ def paragraphs(text: str) -> list[str]:
 _TEMPLATES = folder_templates(
     Path(__file__).parent / "templates",
     hour_span=hour_span, ago=ago, web_link=web_link, short_moment=short_moment, paragraphs=paragraphs,
-    metrics=metrics, sentence=sentence, resource_path=resource_path, display_name=display_name,
+    metrics=metrics, sentence=sentence, outline=outline, resource_path=resource_path, display_name=display_name,
     iso=lambda hour: f"{hour.astimezone(UTC):%Y-%m-%dT%H:%MZ}",
 )  # fmt: skip
