@@ -113,8 +113,9 @@ create or replace function metrics.volume_advice(
     select
       json_agg(
         json_build_object(
-          'volume_type', option.volume_type, 'size_gib', option.size_gib, 'limit_iops', option.iops,
-          'limit_mib_s', option.mib_s, 'price_usd_per_month',
+          'volume_type', option.volume_type, 'size_gib', option.size_gib,
+          'limit_iops', coalesce(option.iops, sustained.iops), 'limit_mib_s', coalesce(option.mib_s, sustained.mib_s),
+          'price_usd_per_month',
           inventory.ebs_usd_per_month(v.region, option.volume_type, option.size_gib, option.iops, option.mib_s),
           'covers', array_to_string(option.percentiles, ' and ') || ' of demand'
         )
@@ -141,6 +142,16 @@ create or replace function metrics.volume_advice(
       where wanted.volume_type = 'gp3' and o.suffices
       group by kind.volume_type, o.size_gib, o.iops, o.mib_s
     ) as option
+    -- What a volume with a burst bucket sustains without credits.
+    cross join lateral (
+      select
+        case when option.volume_type = 'gp2' then least(16000, 3 * option.size_gib) end as iops,
+        case option.volume_type
+          when 'gp2' then least(250, 3 * option.size_gib / 4)
+          when 'st1' then least(500, 40 * option.size_gib / 1024)
+          when 'sc1' then least(192, 12 * option.size_gib / 1024)
+        end as mib_s
+    ) as sustained
   ) as other on true
   where v.hour = of_hour and v.account = of_account and v.region = of_region and v.volume_id = of_volume_id
 $$;

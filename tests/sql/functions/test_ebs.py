@@ -571,6 +571,21 @@ class TestAdvice:
         assert (found["is_at_its_end"], found["suffices"]) == (at_its_end, suffices)
         assert (found["known_hours"] is None) == at_its_end
 
+    @pytest.mark.parametrize(
+        ("volume_type", "size_gib", "limits"),
+        [
+            ("gp2", 10, (102, 25.5)), ("gp2", 100, (300, 75)), ("gp2", 6000, (16000, 250)), ("st1", 512, (None, 20)),
+            ("st1", 16384, (None, 500)), ("sc1", 1024, (None, 12)), ("sc1", 16384, (None, 192)),
+        ],
+    )  # fmt: skip
+    def test_limits_of_an_option_with_a_burst_bucket_are_what_it_sustains(
+        self, connection: sa.Connection, volume_type: str, size_gib: int, limits: tuple[float | None, float]
+    ) -> None:
+        measured = GP2 | {"demand_iops_p95": 10, "demand_iops_p99": 10, "demand_bytes_per_second_p95": MIB}
+        found = self.advice(connection, {"volume_type": volume_type, "size_gib": size_gib}, measured)
+        (same,) = (option for option in found["options"] if option["volume_type"] == volume_type)
+        assert (same["limit_iops"], same["limit_mib_s"]) == limits
+
     def test_prices_options_and_replay(self, connection: sa.Connection) -> None:
         measured = GP2 | {"demand_iops_p95": 960, "demand_iops_p99": 3100}
         found = self.advice(connection, {"volume_type": "gp2", "size_gib": 10}, measured)
