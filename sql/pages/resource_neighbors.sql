@@ -1,17 +1,12 @@
 -- Resources that a resource depends on (upstream) and that depend on it (downstream), with their worst severity now: the
 -- worst ones of each kind, and how many there are. Five links lead from a volume to the groups that its brokers serve.
-with recursive against (bases) as (
-  -- Links against the direction of the chain (an instance loads its volumes) would lead back.
-  values (array['uses', 'loads', 'runs as', 'reads for', 'has topics on'])
-),
-
-upstream as (
+with recursive upstream as (
   select cast(:key as text) as key, 0 as depth
   union
   select l.upstream, w.depth + 1
   from upstream as w
   inner join detect.resource_link as l on w.key = l.downstream
-  where w.depth < 5 and l.basis <> all(cast((select a.bases from against as a) as text[]))
+  where w.depth < 5 and public.leads_along(l.basis)
 ),
 
 downstream as (
@@ -20,7 +15,7 @@ downstream as (
   select l.downstream, w.depth + 1
   from downstream as w
   inner join detect.resource_link as l on w.key = l.upstream
-  where w.depth < 5 and l.basis <> all(cast((select a.bases from against as a) as text[]))
+  where w.depth < 5 and public.leads_along(l.basis)
 ),
 
 walk as (

@@ -1,5 +1,5 @@
 /*
-title: What an application costs
+title: What the storage of an application costs
 subject: cost
 description: >
   Monthly list price of the EBS volumes and of the topic logs of an application, and its instances. Topic logs

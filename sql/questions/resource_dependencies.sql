@@ -19,6 +19,7 @@ with recursive link as materialized (
     l.upstream,
     l.downstream
   from public.resource_link as l
+  where public.leads_along(l.basis)
 ),
 
 walk (key, distance) as (

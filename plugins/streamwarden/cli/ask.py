@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -14,6 +14,14 @@ from streamwarden.base.similar import did_you_mean
 from streamwarden.cli import shared
 from streamwarden.cli.shared import JsonOption, out
 from streamwarden.rendering.readable import counted
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from streamwarden.questions import Question
+
+
+_MISSING = "`streamwarden ask data_missing` lists the sources that did not respond."
 
 
 def ask(
@@ -46,10 +54,17 @@ def ask(
         answer = run_question(warehouse, question, values, max_rows=limit, timeout_seconds=timeout)
     except ParameterError as error:
         raise StreamwardenError(f"--param {error}") from None
-    empty = "" if answer.rows else shared.none_found(warehouse, "No rows.")
+    empty = "" if answer.rows else _empty(warehouse, question, values)
     _print(answer.columns, answer.rows, as_json=as_json, as_csv=as_csv, empty=empty)
     if answer.is_truncated:
         print(f"streamwarden: only the first {counted(limit, 'row')}; raise --limit.", file=sys.stderr)
+
+
+def _empty(warehouse: sa.Engine, question: Question, values: dict[str, str]) -> str:
+    from streamwarden.questions import unknown_values
+
+    answer = shared.none_found(warehouse, " ".join(["No rows.", *unknown_values(warehouse, question, values)]))
+    return f"{answer} {_MISSING}" if answer == "No rows." else answer
 
 
 def _list(*, as_json: bool, as_csv: bool) -> None:

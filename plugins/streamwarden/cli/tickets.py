@@ -155,9 +155,9 @@ def explain_ticket(
         out.print(f"\nCandidates for {escape(clean(ticket['title']))}, hour {weighed[0]['hour']:%Y-%m-%d %H:%M} UTC:")
         out.print(table)
         if not any(row["is_accepted"] for row in weighed):
-            out.print("Root cause: none found upstream. None of these explains the finding.")
+            out.print("Upstream causes: none found. None of these explains the finding.")
     else:
-        out.print("Root cause: none found upstream. No related finding.")
+        out.print("Upstream causes: none found. No related finding.")
 
 
 @app.command("split")

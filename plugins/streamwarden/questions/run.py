@@ -13,7 +13,9 @@ from psycopg.errors import QueryCanceled
 
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import FIRST_YEAR, LAST_YEAR
+from streamwarden.base.similar import did_you_mean
 from streamwarden.questions.load import Kind, Parameter, Question
+from streamwarden.store.queries import ask
 
 MAX_ROWS = 1000
 TIMEOUT_SECONDS = 30
@@ -37,6 +39,8 @@ _WAY_OUT: dict[Kind, str] = {
 }
 _SETTINGS = "select set_config('statement_timeout', :ms, true), set_config('cursor_tuple_fraction', '1', true)"
 """The rows are read through a cursor; by default PostgreSQL plans a cursor for its first rows only."""
+_NAMED = {"cluster": "cluster", "topic": "topic", "group_id": "group", "resource": None}
+"""Parameter → kind of the resource that it names; None: a key of any kind."""
 _MAX_SPAN = {"hours": 11_000, "days": 455}
 
 
@@ -92,6 +96,24 @@ def run_question(
                 f"{question.id}: the query took longer than {timeout_seconds:g} s; narrow it by its parameters"
                 f" ({', '.join(question.params) or 'none'}), or raise the timeout."
             ) from None
+
+
+def unknown_values(warehouse: sa.Engine, question: Question, values: Mapping[str, str]) -> list[str]:
+    """A sentence for each value that names no known topic, group, cluster, or resource: why an answer may be empty."""
+    sentences = []
+    with warehouse.connect().execution_options(postgresql_readonly=True) as connection:
+        for name, what in _NAMED.items():
+            value = values.get(name, "").strip() if name in question.params else ""
+            known = [row["name"] for row in ask(connection, "pages/names_of_kind", kind=what)] if value else []
+            if known and value not in known:
+                within = next((one for one in known if value in one), None)
+                way_out = (
+                    f"did you mean '{within}'?"
+                    if within
+                    else did_you_mean(value, known, "the view `resource` lists all.")
+                )
+                sentences.append(f"No {what or 'resource'} has the {'name' if what else 'key'} '{value}'; {way_out}")
+    return sentences
 
 
 def parsed(question: Question, values: Mapping[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from streamwarden.base.config import load_config
 from streamwarden.base.warehouse import open_warehouse
-from streamwarden.questions import Answer, ParameterError, Question, load_questions, run_question
+from streamwarden.questions import Answer, ParameterError, Question, load_questions, run_question, unknown_values
 from streamwarden.questions.formats import csv_text, parquet_bytes, rounded
 from streamwarden.ui.pages import UnknownError
 
@@ -49,14 +49,18 @@ def routes(page: PageFunction) -> APIRouter:
             raise UnknownError("No question has this name. The page Questions lists all.")
         values = {name: value for name, value in request.query_params.items() if name not in _NOT_PARAMETERS}
         answer, wrong = None, None
+        unknown: list[str] = []
         if run or as_format != "page":
             try:
                 answer = _answer(asked, values, PAGE_ROWS if as_format == "page" else DOWNLOAD_ROWS)
+                unknown = [] if answer.rows else unknown_values(open_warehouse(load_config()), asked, values)
             except ParameterError as error:
                 wrong = error
         if answer is not None and as_format != "page":
             return _download(asked, answer, as_format)
-        return page(request, "question.html", _shown(asked, values, answer, wrong), 400 if wrong else 200)
+        return page(
+            request, "question.html", _shown(asked, values, answer, wrong) | {"unknown": unknown}, 400 if wrong else 200
+        )
 
     return router
 

@@ -67,7 +67,9 @@ def test_no_rows(warehouse: sa.Engine) -> None:
         counts = dict.fromkeys(("firing", "ok", "unknown", "seconds"), 0)
         run = {"hour": HOUR, "detector": "d", "status": "evaluated", "sql_checksum": "a", "params": "{}"}
         insert_rows(connection, "detect.detector_run", [run | counts | {"evaluated_at": HOUR}])
-    assert ask("topic_readers", "--param", "topic=nothing").stdout == "No rows.\n"
+    assert ask("topic_readers", "--param", "topic=nothing").stdout == (
+        "No rows. `streamwarden ask data_missing` lists the sources that did not respond.\n"
+    )
     assert json.loads(ask("topic_readers", "--param", "topic=nothing", "--json").stdout) == []
 
 

@@ -12,7 +12,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR as ONE_HOUR
 from streamwarden.base.warehouse import engine
-from streamwarden.questions import ParameterError, Question, load_questions, run_question
+from streamwarden.questions import ParameterError, Question, load_questions, run_question, unknown_values
 from streamwarden.questions.load import load_question
 from streamwarden.questions.run import parsed
 from streamwarden.store.prices import load_prices
@@ -64,6 +64,41 @@ def test_readers_of_a_topic(fleet: sa.Engine, topic_readers: Question) -> None:
     answer = run_question(fleet, topic_readers, {"topic": "orders"})
     assert {row[:2] for row in answer.rows} == {("orders-prod", "billing"), ("orders-prod", "stuck")}
     assert not run_question(fleet, topic_readers, {"topic": "orders", "cluster": "other"}).rows
+
+
+@pytest.mark.parametrize(
+    ("question", "values", "sentence"),
+    [
+        ("topic_readers", {"topic": "ordres"}, "No topic has the name 'ordres'; did you mean 'orders'?"),
+        (
+            "topic_readers",
+            {"topic": "orders", "cluster": "x"},
+            "No cluster has the name 'x'; the view `resource` ",
+        ),
+        ("group_members", {"group_id": "bill"}, "No group has the name 'bill'; did you mean 'billing'?"),
+        ("resource_dependencies", {"resource": "broker 3"}, "No resource has the key 'broker 3'; "),
+        ("resource_dependencies", {"resource": "orders-prod/3"}, "did you mean 'broker:orders-prod/3'?"),
+    ],
+)
+def test_a_value_that_names_nothing_is_named(
+    fleet: sa.Engine, question: str, values: dict[str, str], sentence: str
+) -> None:
+    (why,) = unknown_values(fleet, QUESTIONS[question], values)
+    assert sentence in why
+
+
+def test_a_known_value_and_an_empty_warehouse_have_no_sentence(
+    fleet: sa.Engine, module_warehouse: sa.Engine, topic_readers: Question
+) -> None:
+    assert unknown_values(fleet, topic_readers, {"topic": "orders", "cluster": "orders-prod"}) == []
+    assert unknown_values(module_warehouse, topic_readers, {"topic": "nothing"}) == []
+
+
+def test_what_depends_on_a_broker_is_not_what_it_depends_on(fleet: sa.Engine) -> None:
+    question = QUESTIONS["resource_dependencies"]
+    answer = run_question(fleet, question, {"resource": "broker:orders-prod/3"})
+    kinds = {row[answer.columns.index("kind")] for row in answer.rows}
+    assert "topic" in kinds and not kinds & {"volume", "instance", "broker"}
 
 
 def test_lagging_group_has_its_root_cause(fleet: sa.Engine) -> None:

@@ -106,12 +106,12 @@ def test_an_issue_without_a_root_cause_lists_what_was_checked(hourly: HourlyDeli
         for issue_draft in hourly.sink.issue_drafts
     }
     assert texts.keys() == {"v1", "g1", "g2", "g3"}
-    heading = "Root cause: none found upstream"
+    heading = "Upstream causes: none found"
     start = f"{heading} No related finding explains this one. - ebs_volume_starving title: v1:"
     assert f"{start} its partitions lie there." in texts["g1"]
     assert f"{start} possible cause (its partitions lie there; evidence 40 %)." in texts["g2"]
     assert f"{heading} No related finding." in texts["g3"], "a finding of another resource is not a candidate"
-    assert "Root cause: none found upstream" not in texts["v1"], "its detector has no known causes"
+    assert "Upstream causes: none found" not in texts["v1"], "its detector has no known causes"
 
 
 def test_the_title_of_a_disk_names_the_broker_on_it(hourly: HourlyDelivery) -> None:
@@ -190,7 +190,7 @@ def test_missing_evidence_is_limited_to_the_cluster_and_account_of_the_finding(h
 def test_an_effect_with_a_root_cause_has_no_section_root_cause_none_found(hourly: HourlyDelivery) -> None:
     hourly.run({"v1": "firing"}, {"g1": "firing"}, {(g("g1"), V1): 0.9})
     assert hourly.titles == ["ebs_volume_starving: v1"]
-    assert "Root cause: none found upstream" not in notification_text(hourly.sink.issue_drafts[0].notification)
+    assert "Upstream causes: none found" not in notification_text(hourly.sink.issue_drafts[0].notification)
 
 
 def test_an_effect_that_joins_later_is_posted_as_a_comment(hourly: HourlyDelivery) -> None:
@@ -500,7 +500,7 @@ def test_the_command_line_explains_splits_and_links(hourly: HourlyDelivery, cli:
         "select is_linked, words from tickets.manual_link inner join tickets.response using (response_id)"
     )
     assert rows == [{"is_linked": True, "words": "It is, after all."}]
-    assert "Root cause: none found upstream" in cli("tickets", "explain", V1)
+    assert "Upstream causes: none found" in cli("tickets", "explain", V1)
     assert "No firing finding depends on another one." in cli(
         "detectors", "causes", "--hour", f"{hour(0):%Y-%m-%dT%H:%M}"
     )

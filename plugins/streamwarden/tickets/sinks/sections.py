@@ -94,7 +94,7 @@ def _incident(notification: Notification) -> Iterator[Section]:
     for heading, lines, items in (
         (effects, (), notification.follows),
         ("Ruled out", (), notification.refused),
-        ("Root cause: none found upstream", message, candidates),
+        ("Upstream causes: none found", message, candidates),
         ("Recent changes", (), notification.before),
     ):
         if lines or items:
