@@ -30,7 +30,7 @@ PAGES = {
     "broker": "/resources/broker/orders-prod%2F3", "group": "/resources/group/orders-prod%2Fbilling?range=7d",
     "cluster": "/resources/cluster/orders-prod", "volume": "/resources/{volume}", "search": "/search?q=orders",
     "coverage": "/coverage", "detectors": "/detectors", "detector": "/detectors/ebs_volume_starving",
-    "questions": "/questions", "question": "/questions/volumes_resized?run=true", "reports": "/reports",
+    "questions": "/questions", "question": "/questions/groups_lagging_most?run=true", "reports": "/reports",
     "report-daily": f"/reports/daily-{TODAY}.html", "report-weekly": "/reports/{week}.html",
     "report-monthly": f"/reports/monthly-{TODAY:%Y-%m}.html", "not-found": "/findings/x",
 }  # fmt: skip
