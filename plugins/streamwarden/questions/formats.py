@@ -34,7 +34,9 @@ def text(cell: Any) -> str:
 
 
 def rounded(cell: Any) -> str:
-    """A value as text for people: floats with four significant digits, from 1,000 on without decimals."""
+    """A value as text for people: floats with four significant digits, from 1,000 on without decimals; times in UTC."""
+    if isinstance(cell, datetime):
+        return f"{cell.astimezone(UTC):%Y-%m-%d %H:%M}"
     value = plain(cell)
     if not isinstance(value, float):
         return text(cell)

@@ -13,6 +13,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import HOUR as ONE_HOUR
 from streamwarden.base.warehouse import engine
 from streamwarden.questions import ParameterError, Question, load_questions, run_question, unknown_values
+from streamwarden.questions.formats import rounded
 from streamwarden.questions.load import load_question
 from streamwarden.questions.run import parsed
 from streamwarden.store.prices import load_prices
@@ -247,3 +248,11 @@ def test_invalid_file_names_file_and_key(tmp_path: Path, params: str, sql: str, 
 def _with_parameter(question: Question, kind: str) -> Question:
     parameter = question.params["topic"].model_copy(update={"type": kind})
     return question.model_copy(update={"params": {"one": parameter}})
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [(HOUR, f"{HOUR:%Y-%m-%d %H:%M}"), (0.123456, "0.1235"), (12345.6, "12,346"), (12345, "12345"), (True, "true")],
+)
+def test_a_cell_as_people_read_it(cell: object, shown: str) -> None:
+    assert rounded(cell) == shown
