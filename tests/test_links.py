@@ -1,8 +1,13 @@
-"""Links of the documentation lead to files and headings that exist; links to the network are not followed."""
+"""Links of the documentation lead to files and headings that exist, on GitHub and on the documentation site.
+
+Links to the network are not followed.
+"""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -52,3 +57,11 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One `two`\n[a](#one-two) [b](#three) [c](none.md) [d](https://x.org) `[e](none)`\n")
     assert broken_links(page) == ["#three", "none.md"]
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_broken_link() -> None:
+    """Its Markdown is not GitHub's: a heading or an anchor may exist there alone."""
+    zensical = Path(sys.executable).with_name("zensical")
+    build = subprocess.run([zensical, "build", "--clean", "--strict"], cwd=PROJECT_ROOT, capture_output=True, text=True)
+    assert build.returncode == 0, build.stdout + build.stderr

@@ -1,4 +1,7 @@
-"""Blocks of docs/deploy.md and docs/connect by their label (the word behind the language), so that tests check them."""
+"""Blocks of docs/deploy.md and docs/connect by the comment before them, so that tests check them.
+
+A label behind the language would hide the next headings from the documentation site.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ PAGES = (DEPLOY, *sorted((DOCS / "connect").glob("*.md")))
 def block(label: str) -> str:
     """The one code block that carries this label."""
     text = "\n".join(page.read_text() for page in PAGES)
-    [found] = re.findall(rf"^```\w+ {label}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    [found] = re.findall(rf"^<!-- {label} -->\n\n```\w+\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return str(found)
 
 
