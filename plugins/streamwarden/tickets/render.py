@@ -98,11 +98,11 @@ def no_root_cause(
         text += f" {'Also checked' if is_tested else 'Checked'}: {'; '.join(titles)}."
     if missing:
         names = [
-            f"{clean(row['source'])} of {clean(row['resource_name'])}"
-            + (f" and {row['resources'] - 1} more" if row["resources"] > 1 else "")
+            f"{clean(row['source'])} ({clean(row['resource_name'])}"
+            + (f" and {row['resources'] - 1} more)" if row["resources"] > 1 else ")")
             for row in missing
         ]
-        text += f" Not evaluated: no response from {'; '.join(names)} in that hour."
+        text += f" Sources without a response in that hour: {', '.join(names)}."
     return text
 
 

@@ -152,9 +152,7 @@ def test_no_root_cause_found_names_the_sources_that_did_not_respond(hourly: Hour
     hourly.scenario.evaluate(1, {"g1": "firing"}, LAG, severity="warning")
     reconcile(hourly.scenario.engine, hourly.config, DETECTORS)
     deliver(hourly.scenario.engine, hourly.sink, hourly.config)
-    text = (
-        "No related finding. Checked: ebs_volume_starving title. Not evaluated: no response from src of b in that hour."
-    )
+    text = "No related finding. Checked: ebs_volume_starving title. Sources without a response in that hour: src (b)."
     assert text in notification_text(hourly.sink.issue_drafts[0].notification)
 
 
@@ -183,8 +181,8 @@ def test_missing_evidence_is_limited_to_the_cluster_and_account_of_the_finding(h
     reconcile(hourly.scenario.engine, hourly.config, DETECTORS)
     deliver(hourly.scenario.engine, hourly.sink, hourly.config)
     text = notification_text(hourly.sink.issue_drafts[0].notification)
-    own = "ec2 of 1/eu-west-1 volumes; jmx of broker of c at b3:9999; kafka_log_dirs of c broker 3 log dirs"
-    assert f"no response from {own} in that hour." in text
+    own = "ec2 (1/eu-west-1 volumes), jmx (broker of c at b3:9999), kafka_log_dirs (c broker 3 log dirs)"
+    assert f"Sources without a response in that hour: {own}." in text
 
 
 def test_an_effect_with_a_root_cause_has_no_section_root_cause_none_found(hourly: HourlyDelivery) -> None:
