@@ -159,7 +159,7 @@ _NEWEST = sa.text("""
 _EVALUATED = sa.text("""
     select detector, hour from detect.detector_run
     where hour >= :start and status = 'evaluated' and detector = any(:detectors)""")
-# `missing` means that the source responded and does not have the data; after `refused` and `late` it is unknown.
+# `missing` means that the source responded and does not have the data; after `failed` and `late` it is unknown.
 # A source that only reports current values and was read too late does not count: what it does not list now may have
 # existed in the hour.
 _COMPLETE = sa.text(f"""

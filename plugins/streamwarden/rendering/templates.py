@@ -80,10 +80,7 @@ def names_in(template: str) -> frozenset[str]:
     Raises:
         StreamwardenError: the template is invalid.
     """
-    try:
-        return frozenset(jinja2.meta.find_undeclared_variables(_SENTENCES.parse(template)))
-    except jinja2.TemplateError as error:
-        raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
+    return frozenset(jinja2.meta.find_undeclared_variables(_parsed(template)))
 
 
 def outline(template: str) -> str:
@@ -95,8 +92,12 @@ def outline(template: str) -> str:
     Raises:
         StreamwardenError: the template is invalid.
     """
+    return " ".join(_outlined(_parsed(template)).split())
+
+
+def _parsed(template: str) -> nodes.Template:
     try:
-        return " ".join(_outlined(_SENTENCES.parse(template)).split())
+        return _SENTENCES.parse(template)
     except jinja2.TemplateError as error:
         raise StreamwardenError(f"{' '.join(template.split())[:60]!r}: {error}") from None
 
@@ -114,8 +115,7 @@ def _outlined(node: nodes.Node) -> str:
         case nodes.CondExpr(expr1=one, expr2=other) if other is not None:
             return f"{_outlined(one)} / {_outlined(other)}"
         case nodes.If(body=body, else_=others):
-            texts = ["".join(map(_outlined, some)) for some in (body, others) if some]
-            return " / ".join(texts)
+            return " / ".join("".join(map(_outlined, some)) for some in (body, others) if some)
         case nodes.Template(body=parts) | nodes.For(body=parts) | nodes.Output(nodes=parts) | nodes.Concat(nodes=parts):
             return "".join(map(_outlined, parts))
         case nodes.Or(left=inner) | nodes.BinExpr(left=inner):
