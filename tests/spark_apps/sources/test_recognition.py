@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -12,12 +11,12 @@ import pyarrow as pa
 import pytest
 import yaml
 from streamwarden.base.hours import start_of_hour
-from streamwarden.base.paths import PROJECT_ROOT
 
 from spark_apps.sources.jmx import METRICS_OF, Jmx
 from spark_apps.sources.jmx_mbeans import MBEANS
 from spark_apps.sources.jmx_readings import key_properties
 from spark_apps.sources.recognition import recognized, rule_lines
+from tests.docker.documented import block
 from tests.spark_apps.sources.agents import Agents, running_agents
 from tests.spark_apps.sources.exporter_rules import Rule, RuleSet, carried
 from tests.spark_apps.sources.node_page import node_page
@@ -116,9 +115,7 @@ def test_the_rules_expose_all_of_an_application_but_pools_and_collectors() -> No
 
 def test_the_documented_rules_are_those_for_all_that_is_expected_of_a_broker() -> None:
     expected = recognized("broker", {"active_controllers"}).missing
-    page = (PROJECT_ROOT / "docs" / "connect" / "jmx-exporter.md").read_text()
-    [documented] = re.findall(r"^```yaml jmx-exporter-broker\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    assert documented.splitlines()[1:] == [
+    assert block("jmx-exporter-broker").splitlines()[1:] == [
         "  " + line for line in rule_lines("broker", (*expected, "active_controllers"))
     ]
 
