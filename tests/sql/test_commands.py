@@ -54,7 +54,7 @@ def test_options_of_aws_commands_exist(template: str) -> None:
         operations = {xform_name(name, "-"): name for name in model.operation_names}
         assert operation in operations
         known = {xform_name(name, "-") for name in model.operation_model(operations[operation]).input_shape.members}
-        assert _options(rest) <= known | CLI_OPTIONS
+        assert {"region"} <= _options(rest) <= known | CLI_OPTIONS
 
 
 @cache

@@ -133,7 +133,7 @@ verdicts:
         {% if host_remedy == 'find_process' %}Limit malloc
         arenas (MALLOC_ARENA_MAX=2) before you search for JNI leaks.{% endif %}
     commands:
-      - "{% if instance_id %}aws ssm start-session --target {{ instance_id }}{% endif %}"
+      - "{% if region %}aws ssm start-session --region {{ region }} --target {{ instance_id }}{% endif %}"
       - "ps aux --sort=-rss | head -n 15"
   over_budget_after_failure:
     status: firing
@@ -468,6 +468,8 @@ select distinct on (cluster, known_as)
   endpoint,
   app,
   instance_id,
+  -- Null on a host that is no EC2 instance.
+  (select min(i.region) from inventory.instance_hourly as i where i.hour = :hour and i.instance_id = verdict.instance_id) as region,
   total_bytes as may_grow_to_bytes,
   most_bytes as at_most_bytes,
   memory_bytes,
