@@ -5,7 +5,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf '\033[2m[setup]\033[0m %s\n' "$*"; }
+say() {
+  local tag='[setup]'
+  [ ! -t 1 ] || tag=$'\033[2m[setup]\033[0m'
+  printf '%s %s\n' "$tag" "$*"
+}
 die() { printf '[setup] %s\n' "$*" >&2; exit 1; }
 
 python=""

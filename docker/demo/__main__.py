@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -41,7 +42,7 @@ from demo.verdicts import compared, with_verdicts
 FOLDER = PROJECT_ROOT / "var" / "demo"
 POSTGRES = PROJECT_ROOT / Warehouse().data_folder
 FLEETS = {"ec2": Fleet, "msk": MskFleet, "kubernetes": KubernetesFleet}
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 class Runner(AbstractContextManager["Runner"], Protocol):
