@@ -56,7 +56,7 @@ docs: setup ## Generate the pages under docs/
 	@streamwarden docs
 
 docs-site: setup ## Build the documentation site into var/site; check its links
-	@$(PYTHON) -m pytest tests/test_links.py
+	@$(PYTHON) -m pytest -m "not slow" tests/test_links.py
 	@zensical build --clean --strict
 
 pictures: setup ## Regenerate docs/pictures: pages in a real browser, a ticket in a real tracker, example charts

@@ -97,13 +97,15 @@ def no_root_cause(
     if titles:
         text += f" {'Also checked' if is_tested else 'Checked'}: {'; '.join(titles)}."
     if missing:
-        names = [
-            f"{clean(row['source'])} ({clean(row['resource_name'])}"
-            + (f" and {row['resources'] - 1} more)" if row["resources"] > 1 else ")")
-            for row in missing
-        ]
-        text += f" Sources without a response in that hour: {', '.join(names)}."
+        names = ", ".join(f"{clean(row['source'])} ({_of_resources(row)})" for row in missing)
+        text += f" Sources without a response in that hour: {names}."
     return text
+
+
+def _of_resources(row: Mapping[str, Any]) -> str:
+    """The first resource that a source has no data of, and how many more there are."""
+    more = row["resources"] - 1
+    return clean(row["resource_name"]) + (f" and {more} more" if more else "")
 
 
 def ruled_out(weighed: Mapping[str, Any], *, of_cause: bool = False) -> str:

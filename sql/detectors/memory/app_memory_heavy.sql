@@ -468,8 +468,7 @@ select distinct on (cluster, known_as)
   endpoint,
   app,
   instance_id,
-  -- Null on a host that is no EC2 instance.
-  (select min(i.region) from inventory.instance_hourly as i where i.hour = :hour and i.instance_id = verdict.instance_id) as region,
+  region,
   total_bytes as may_grow_to_bytes,
   most_bytes as at_most_bytes,
   memory_bytes,
@@ -534,6 +533,8 @@ select distinct on (cluster, known_as)
   oom_kills,
   oom_killed_at
 from verdict
+-- A host that is no EC2 instance has no region.
+left join (select distinct instance_id, region from inventory.instance_hourly where hour = :hour) as instance using (instance_id)
 cross join lateral (
   select
     system_memory_used_percent * host_memory_bytes / 100 as host_used_bytes,
