@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("compose", choices=["compose"])
     parser.add_argument("-f", dest="file", type=Path, default=Path("compose.yaml"))
     parser.add_argument("--profile", action="append", default=[])
-    parser.add_argument("command", choices=["up", "logs", "exec", "ps"])
+    parser.add_argument("command", choices=["up", "restart", "logs", "exec", "ps"])
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     asked = parser.parse_args()
     compose = yaml.safe_load(_filled_in(asked.file.read_text(), _settings(asked.file.with_name(".env"))))

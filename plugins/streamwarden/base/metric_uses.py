@@ -40,9 +40,6 @@ NEEDED_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "app": {
         "heap_max_bytes": ("app_memory_growing", "app_memory_heavy"),
-        "non_heap_used_bytes": ("app_memory_growing",),
-        "direct_buffer_bytes": ("app_memory_growing",),
-        "threads": ("app_memory_growing",),
         "gc_seconds_total": ("app_blocked_on_external_calls",),
         "streams_info": (
             "app_blocked_on_external_calls",

@@ -108,7 +108,7 @@ def throttle(trio: Cluster, bytes_per_second: int) -> None:
 
 @pytest.mark.rare
 def test_a_reassignment_and_its_leftover_throttle(trio: Cluster, finding_after: Callable[..., Finding]) -> None:
-    throttle(trio, MIB)
+    throttle(trio, MIB // 4)
     client = KafkaAdminClient(bootstrap_servers=trio.bootstrap_servers.split(","))
     with client:
         client.alter_partition_reassignments({TopicPartition("moved", 0): [3]})
@@ -120,7 +120,7 @@ def test_a_reassignment_and_its_leftover_throttle(trio: Cluster, finding_after: 
             moving = finding_after(IMPACT, 0)
         assert moving.reason == "flush_latency_unknown"  # no JVM was read
         assert moving.metrics["unresponsive_brokers"] == 2
-        assert moving.metrics["throttle_bytes_per_second"] == MIB
+        assert moving.metrics["throttle_bytes_per_second"] == MIB // 4
         assert 0 < moving.metrics["left_bytes"] < earlier < 20 * MIB
 
         throttle(trio, 100 * MIB)

@@ -55,7 +55,6 @@ class Watched:
     rmi: int
     otel: str
     reporter: str
-    bootstrap_servers: str
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +83,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         with Broker(folder, options=[*options, *jmx_rmi_options(rmi)], settings=settings) as running:
             _use(running.bootstrap_servers)
             page = "http://127.0.0.1:{}/metrics"
-            yield Watched(running.jolokia_url, rmi, page.format(otel), page.format(reporter), running.bootstrap_servers)
+            yield Watched(running.jolokia_url, rmi, page.format(otel), page.format(reporter))
 
 
 def _use(bootstrap_servers: str) -> None:
@@ -161,25 +160,26 @@ def test_the_lines_of_the_probe_expose_what_is_missing(broker: Watched, rules: s
 
 
 @pytest.fixture(scope="module")
-def application(broker: Watched, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """A Streams application with key-value and window stores that are open."""
+def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    """A Streams application with key-value and window stores that are open, on a broker of its own."""
     folder, rmi, jolokia = tmp_path_factory.mktemp("orders"), free_port(), free_port()
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic("orders", 2)])["orders"].result(20)
     source = str(Path(demo.__path__[0]) / "OrdersApp.java")
-    app = Jvm(
-        "orders",
-        [source, broker.bootstrap_servers, str(folder / "state"), "unbounded"],
-        folder,
-        classpath=classpath(STREAMS),
-        agent=ensure(JOLOKIA)[0],
-        jolokia_port=jolokia,
-        options=["-Xmx160m", *jmx_rmi_options(rmi)],
-    )
-    with app:
-        url = f"http://127.0.0.1:{jolokia}/jolokia"
-        wait_for_stores(url, 4)
-        yield Watched(url, rmi, "", "", broker.bootstrap_servers)
+    with Broker(folder / "broker") as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        admin.create_topics([NewTopic("orders", 2)])["orders"].result(20)
+        app = Jvm(
+            "orders",
+            [source, broker.bootstrap_servers, str(folder / "state"), "unbounded"],
+            folder,
+            classpath=classpath(STREAMS),
+            agent=ensure(JOLOKIA)[0],
+            jolokia_port=jolokia,
+            options=["-Xmx160m", *jmx_rmi_options(rmi)],
+        )
+        with app:
+            url = f"http://127.0.0.1:{jolokia}/jolokia"
+            wait_for_stores(url, 4)
+            yield Watched(url, rmi, "", "")
 
 
 NOT_BY_NAME = {"memory_pool_used_bytes", "memory_pool_used_after_gc_bytes", "gc_seconds_total", "gc_collections_total"}
