@@ -59,6 +59,7 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     assert broken_links(page) == ["#three", "none.md"]
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_the_site_builds_without_a_broken_link() -> None:
     """Its Markdown is not GitHub's: a heading or an anchor may exist there alone."""

@@ -193,6 +193,7 @@ def test_a_metric_spans_pages_and_tokens_belong_to_their_request(client):
     assert refused(ask, cloudwatch, *queries, NextToken="garbage")[0] == "InvalidNextToken"
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_page_holds_100_800_points(client):
     cloudwatch = client("cloudwatch")
@@ -572,6 +573,7 @@ def test_a_taken_port_is_an_error_and_a_stopped_one_is_free(world):
         assert again.url == first.url
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_twenty_full_calls_are_served_quickly(client, endpoint):
     """1,000 volumes × 10 metrics × 12 points; most of the time is boto3's."""

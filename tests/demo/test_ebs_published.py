@@ -85,6 +85,7 @@ def test_the_demo_s_physics_is_aws_s(row: Row) -> None:
     assert (limits.credits or None) == row.bucket
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_the_product_s_formulas_are_aws_s(spark: SparkSession) -> None:
     columns = ("volume_type", "size_gib", "provisioned_iops", "provisioned_throughput_mib_s")

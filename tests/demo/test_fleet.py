@@ -111,6 +111,7 @@ def test_the_truth_names_each_fault_where_it_was_injected(faulty: Fleet) -> None
     assert all(line["resource"] and line["why"] and line["injected_at"] for line in truth)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_the_schema_fault_leaves_old_and_new_values_in_the_changelog(faulty: Fleet) -> None:
     found = values(faulty, DRIFTING_TOPIC)
@@ -121,6 +122,7 @@ def test_the_schema_fault_leaves_old_and_new_values_in_the_changelog(faulty: Fle
     assert not any("postcode" in value["address"] for value in broken)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_the_rogue_consumer_reads_from_disk_without_a_group(faulty: Fleet) -> None:
     assert read_bytes_within(faulty, 5) > 5 * 20 * MIB
@@ -132,6 +134,7 @@ def test_the_rogue_consumer_reads_from_disk_without_a_group(faulty: Fleet) -> No
     assert {group.group_id for group in groups.valid} == {"billing", "orders"}
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_the_memory_fault_is_visible_in_the_jvm_metrics(faulty: Fleet) -> None:
     heap = jmx(faulty.app.jolokia_url, "java.lang:type=Memory/HeapMemoryUsage")
@@ -142,6 +145,7 @@ def test_the_memory_fault_is_visible_in_the_jvm_metrics(faulty: Fleet) -> None:
     assert used and all(100 * MIB < used_bytes < 1000 * MIB for used_bytes in used.values())
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_everything_listens_on_the_loopback_only(faulty: Fleet) -> None:
     mine = psutil.Process()
@@ -155,6 +159,7 @@ def test_everything_listens_on_the_loopback_only(faulty: Fleet) -> None:
     assert {address.ip.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_billing_keeps_up_and_commits(faulty: Fleet) -> None:
     admin = AdminClient({"bootstrap.servers": faulty.broker.bootstrap_servers})
@@ -164,6 +169,7 @@ def test_billing_keeps_up_and_commits(faulty: Fleet) -> None:
     assert len(values(faulty, "orders")) - committed < 1000
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_streamwardens_config_for_the_fleet_is_valid_and_its_secrets_private(
     faulty: Fleet, monkeypatch: pytest.MonkeyPatch

@@ -13,6 +13,8 @@ from streamwarden.base.config import WAREHOUSE_ENV
 from streamwarden.base.embedded import is_running, server_url, stop_server
 from streamwarden.base.paths import PROJECT_ROOT
 
+from tests.variations import rare_after
+
 DEMO = """
 import os, signal, sys
 from datetime import UTC, datetime
@@ -72,7 +74,7 @@ def _demo(data_folder: Path, code: str = DEMO, **environment: str) -> subprocess
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("once", ["1", "0"])
+@pytest.mark.parametrize("once", rare_after(1, ["1", "0"]))
 def test_a_server_that_the_demo_started_is_stopped_last(data_folder: Path, once: str) -> None:
     done = _demo(data_folder, ONCE=once)
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,6 +83,7 @@ def test_a_server_that_the_demo_started_is_stopped_last(data_folder: Path, once:
     assert not is_running(data_folder)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_the_demo_ends_when_a_process_of_airflow_has_ended(data_folder: Path) -> None:
     ended = """    def check(self): raise StreamwardenError("airflow-scheduler ended with code -9: killed")
@@ -94,6 +97,7 @@ def test_the_demo_ends_when_a_process_of_airflow_has_ended(data_folder: Path) ->
     assert not is_running(data_folder)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_server_that_was_already_running_is_not_stopped(data_folder: Path) -> None:
     server_url(data_folder)
@@ -104,6 +108,7 @@ def test_a_server_that_was_already_running_is_not_stopped(data_folder: Path) -> 
     assert stop_server(data_folder)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_with_another_warehouse_the_server_is_not_stopped(data_folder: Path) -> None:
     done = _demo(data_folder, **{WAREHOUSE_ENV: "postgresql://h/d"})

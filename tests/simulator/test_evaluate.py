@@ -51,6 +51,7 @@ def test_some_topics_groups_and_applications_are_evaluated_correctly(bench: Benc
     assert sum(each.faults for each in scores) >= 5 and len(scores) == len(workloads.RULES)
 
 
+@pytest.mark.rare
 def test_incidents_of_a_small_fleet_are_one_issue_each(bench: Bench) -> None:
     [result] = scores_of("incidents", bench, SMALL)
     metrics = {goal.name.split(",")[0]: goal for goal in result.goals}

@@ -117,6 +117,7 @@ def _behind(timeline: lag.Timeline, partition: int, moment: datetime) -> float:
     return (moment - START).total_seconds() - float(unread[0]) if len(unread) else 0.0
 
 
+@pytest.mark.rare
 def test_groups_lag_exactly_where_the_truth_has_a_fault() -> None:
     fleet = lag.build(SMALL)
     faults = {fault.resource_name: fault for fault in fleet.truth.faults}
@@ -182,6 +183,7 @@ def test_no_hour_within_a_volume_fault_is_evaluated_alone() -> None:
     assert within and not [c for c in within if not {replace(c, hour=c.hour + n * HOUR) for n in (-1, 1)} & chosen]
 
 
+@pytest.mark.rare
 def test_clusters_come_out_the_same_from_the_same_seed_with_every_fault_and_decoy() -> None:
     first, second = brokers.build(SMALL), brokers.build(SMALL)
     assert first.truth == second.truth

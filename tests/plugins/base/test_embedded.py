@@ -21,6 +21,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import AIRFLOW_DATABASE, embedded_url, engine, with_session_options
 
 from tests.conftest import TEST_SERVER
+from tests.variations import rare_after
 
 
 def _refusal(folder: Path, capfd: pytest.CaptureFixture[str]) -> str:
@@ -126,7 +127,7 @@ def _row(folder: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("left", ["its own", "this test's", "nothing", "half"])
+@pytest.mark.parametrize("left", rare_after(1, ["its own", "this test's", "nothing", "half"]))
 def test_the_server_starts_again_after_a_crash(data_folder: Path, left: str) -> None:
     assert _row(data_folder) == 1
     _kill(data_folder)

@@ -110,6 +110,7 @@ def test_the_marker_does_not_reach_libpq() -> None:
     assert address_of_engine(engine(url)) == url
 
 
+@pytest.mark.rare
 @pytest.mark.skipif(POSTGRES_WITH_TLS is None, reason="needs Debian's package postgresql-15")
 def test_tls_is_verified_against_the_authority_and_the_host_name(tmp_path: Path) -> None:
     stranger, _ = authority(tmp_path, "stranger")

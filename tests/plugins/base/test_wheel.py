@@ -44,6 +44,7 @@ def _run(installed: Path, folder: Path, *arguments: str, program: str = "streamw
     return done.stdout
 
 
+@pytest.mark.rare
 def test_the_installed_program_lists_its_detectors(installed: Path, tmp_path: Path) -> None:
     output = _run(installed, tmp_path, "detectors", "list")
     assert "ebs_volume_starving" in output and "consumer_group_lagging" in output
@@ -90,6 +91,7 @@ except streamwarden.base.errors.StreamwardenError as error:
 """
 
 
+@pytest.mark.rare
 def test_spark_and_the_command_line_work_without_airflow(installed: Path, tmp_path: Path) -> None:
     output = _run(installed, tmp_path, "-c", WITHOUT_AIRFLOW, program="python")
     assert {"spark_apps.submit", "streamwarden.cli.main", "streamwarden.pipeline"} < {*output.splitlines()}

@@ -83,6 +83,7 @@ def test_the_demo_fleet_is_found_as_its_own_config_describes_it(
     assert checked.returncode == 0, checked.stderr + checked.stdout
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_applications_of_an_msk_cluster_are_found_by_its_groups(
     fleet: DemoFleet, tmp_path: Path, warehouse_url: str
@@ -214,6 +215,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsEndpoint]:
         yield running
 
 
+@pytest.mark.rare
 def test_msk_clusters_are_found_by_how_clients_log_in(
     endpoint: AwsEndpoint, tmp_path: Path, warehouse_url: str
 ) -> None:

@@ -573,6 +573,7 @@ def _backfill(scenario: DeliveryScenario, number: int, past: list[tuple[str, str
     reconcile(scenario.engine, Config(), DETECTORS)
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.generate])
 @given(

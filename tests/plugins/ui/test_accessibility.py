@@ -14,6 +14,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import last_full_hour
 
 from tests.sample_fleet import run_hours
+from tests.variations import rare_after
 
 from .conftest import page_of
 
@@ -24,8 +25,8 @@ PAGES = (
     "/coverage", "/detectors", "/detectors/ebs_volume_starving", "/questions", "/questions/application_cost?run=true",
     "/reports", "/findings/x",
 )  # fmt: skip
-EACH_KIND = PAGES[:5]
-"""An overview, a list, and the three pages of a finding: with all that the others are made of."""
+EACH_KIND = 5
+"""Of the pages, the overview, a list, and the pages of a finding come first: with all that the others are made of."""
 VIEWS = (("light", 1280), ("dark", 1280), ("light", 390))
 PRELOAD = {"resultTypes": ["violations"], "preload": False}
 """axe would fetch style sheets again, which only helps with those of other hosts."""
@@ -62,9 +63,7 @@ def violations(page: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "path", [*EACH_KIND, *(pytest.param(path, marks=pytest.mark.rare) for path in PAGES if path not in EACH_KIND)]
-)
+@pytest.mark.parametrize("path", rare_after(EACH_KIND, PAGES))
 def test_axe_finds_nothing_and_the_console_has_no_error(editor: tuple[Any, list[str]], root: str, path: str) -> None:
     page, errors = editor
     errors.clear()
@@ -93,7 +92,7 @@ def without_javascript(chromium: Any, airflow: Airflow, editor: tuple[Any, list[
     context.close()
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", rare_after(3, PAGES))
 def test_a_page_has_the_same_text_without_javascript(
     editor: tuple[Any, list[str]], without_javascript: Any, root: str, path: str
 ) -> None:

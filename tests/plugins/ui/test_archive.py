@@ -16,6 +16,7 @@ from streamwarden.base.hours import last_full_hour
 from streamwarden.reports import monday_of, month_of, render_daily, render_monthly, render_weekly, write_report
 
 from tests.sample_fleet import run_hours
+from tests.variations import rare_after
 
 from .conftest import page_of
 
@@ -75,7 +76,7 @@ def test_filters_are_in_the_address(page: Any, folder: Path) -> None:
     expect(page.locator("tbody tr")).to_have_count(40)
 
 
-@pytest.mark.parametrize("form", ["daily", "weekly", "monthly"])
+@pytest.mark.parametrize("form", rare_after(1, ["daily", "weekly", "monthly"]))
 def test_a_report_has_its_styles_and_pictures_under_the_policy(page: Any, folder: Path, form: str) -> None:
     errors: list[str] = []
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)

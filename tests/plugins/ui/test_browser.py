@@ -30,6 +30,7 @@ from tests.plugins.tickets.endpoints.kinds import MAIL, opened
 from tests.plugins.tickets.endpoints.mail import Mailbox
 from tests.roundup import Tracker, running_tracker
 from tests.sample_fleet import run_hours
+from tests.variations import rare_after
 
 from .conftest import page_of
 
@@ -97,7 +98,7 @@ def test_a_volume_leads_to_the_groups_that_it_delays_and_back(
         expect(upstream).to_contain_text("vol-03a1b2c3d4e5f607")
 
 
-@pytest.mark.parametrize("user", ["viewer", "editor"])
+@pytest.mark.parametrize("user", rare_after(1, ["editor", "viewer"]))
 def test_an_incident_shows_its_root_cause_effects_hours_and_changes(
     chromium: Any, airflow: Airflow, sample_fleet: SampleFleet, user: str
 ) -> None:
@@ -131,6 +132,7 @@ def test_an_incident_shows_its_root_cause_effects_hours_and_changes(
         picture(page, f"incident-{user}-dark", full_page=True)
 
 
+@pytest.mark.rare
 def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_fleet: SampleFleet) -> None:
     with page_of(chromium, airflow, "editor") as page:
         page.goto("/streamwarden/")
@@ -152,6 +154,7 @@ def test_the_pictures_of_the_readme(chromium: Any, airflow: Airflow, sample_flee
         picture(page, "incident")
 
 
+@pytest.mark.rare
 def test_the_pictures_of_a_ticket(chromium: Any, sample_fleet: SampleFleet) -> None:
     """The same ticket in a tracker, as a mail, and on the console."""
     context = chromium.new_context(viewport={"width": 1100, "height": 900})

@@ -12,6 +12,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import last_full_hour
 
 from tests.sample_fleet import run_hours
+from tests.variations import rare_after
 
 from .conftest import page_of
 from .test_browser import picture
@@ -58,7 +59,7 @@ def test_a_chart_has_values_at_the_pointer_and_zoom(chromium: Any, airflow: Airf
         assert problems == [], "nothing is blocked by the Content Security Policy"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", rare_after(1, ["light", "dark"]))
 def test_a_chart_fits_a_phone_in_both_themes(chromium: Any, airflow: Airflow, volume: str, scheme: str) -> None:
     with page_of(chromium, airflow, "viewer") as page:
         page.emulate_media(color_scheme=scheme)

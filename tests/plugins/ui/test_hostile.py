@@ -12,6 +12,7 @@ from streamwarden.base.config import Config
 from streamwarden.tickets import reconcile
 
 from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, fingerprint_of, hour
+from tests.variations import rare_after
 
 pytestmark = pytest.mark.slow
 LAG = "consumer_group_lagging"
@@ -72,8 +73,8 @@ def large(module_warehouse: sa.Engine, hostile: dict[str, str]) -> dict[str, str
     return hostile
 
 
-@pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("kind", rare_after(2, NAMES))
+@pytest.mark.parametrize("scheme", rare_after(1, ["light", "dark"]))
 def test_a_hostile_name_is_text(page: Any, hostile: dict[str, str], kind: str, scheme: str) -> None:
     """The fixture `page` fails on a dialog, a blocked script, and an error of a script."""
     page.emulate_media(color_scheme=scheme)

@@ -13,6 +13,7 @@ from streamwarden.causes import store_topology
 from streamwarden.ui.overview import MAX_INCIDENTS
 
 from tests.sql.rows import insert_row, insert_rows
+from tests.variations import rare_after
 
 pytestmark = pytest.mark.slow
 FINDINGS, TOPICS, APPLICATIONS, TICKETS = 500, 2_000, 200, 31
@@ -81,7 +82,7 @@ def _ticket(newest: Any, n: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", rare_after(1, ["light", "dark"]))
 def test_the_overview_fits_one_screen(page: Any, large: sa.Engine, width: int, height: int, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": height})

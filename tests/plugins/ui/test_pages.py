@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from demo.airflow import Airflow
 from playwright.sync_api import expect
 
+from tests.variations import rare_after
+
 from .conftest import NASTY_TOPIC, TRACKER, log_in
 
 pytestmark = pytest.mark.slow
@@ -82,7 +84,7 @@ def test_pages_carry_strict_headers(airflow: Airflow, findings: dict[str, str]) 
 INVALID = ("%00", "a%00b", "%00%00")
 
 
-@pytest.mark.parametrize("text", INVALID)
+@pytest.mark.parametrize("text", rare_after(1, INVALID))
 @pytest.mark.parametrize(
     "address",
     [
@@ -189,7 +191,7 @@ def test_the_pages_work_with_the_keyboard(page: Any, findings: dict[str, str]) -
     page.wait_for_url(f"**/incidents/{findings['billing']}")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", rare_after(1, ["light", "dark"]))
 def test_pages_fit_the_width_of_a_phone(page: Any, findings: dict[str, str], scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 360, "height": 740})

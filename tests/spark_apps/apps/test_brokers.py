@@ -286,6 +286,7 @@ def finding_of(broker: Broker, spark: Any, warehouse: sa.Engine, hour: datetime,
     return next({"reason": f.reason, **f.metrics} for f in found if f.metrics["endpoint"] == broker.jolokia_url)
 
 
+@pytest.mark.rare
 def test_a_broker_that_does_not_respond_has_a_row_of_nulls_and_a_gap(
     broker: Broker, warehouse: sa.Engine, spark: Any
 ) -> None:
@@ -312,6 +313,7 @@ def test_a_past_hour_is_missing_not_empty(broker: Broker, warehouse: sa.Engine, 
     )
 
 
+@pytest.mark.rare
 def test_counters_of_brokers_over_different_times_are_summed_as_rates(spark: Any) -> None:
     """One broker restarted a minute before it was read: the covered time and bytes of the others stay the same."""
     began, read = datetime(2026, 1, 5, 10, tzinfo=UTC), datetime(2026, 1, 5, 11, tzinfo=UTC)
@@ -336,6 +338,7 @@ def test_counters_of_brokers_over_different_times_are_summed_as_rates(spark: Any
     assert (topic_row.covered_seconds, topic_row.bytes_out) == (3600, 3_600_000 + 60 * 30_000)
 
 
+@pytest.mark.rare
 def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> None:
     """Summed by topic and by broker. A metric that a broker does not expose is null, not 0."""
     read = datetime(2026, 1, 5, 11, tzinfo=UTC)

@@ -114,6 +114,7 @@ def test_a_cluster_without_topics_and_groups_has_answered(
     assert not rows(warehouse, "metrics.consumer_group_hourly", "group_id")
 
 
+@pytest.mark.rare
 def test_brokers_of_out_of_sync_replicas(spark: Any) -> None:
     partitions = [
         {"partition": 0, "leader": 1, "replicas": [1, 3, 2], "isr": [1]},
@@ -128,6 +129,7 @@ def test_brokers_of_out_of_sync_replicas(spark: Any) -> None:
     assert found == {0: (3, 1, "[2,3]"), 1: (2, 2, None)}
 
 
+@pytest.mark.rare
 def test_kind_and_owner_of_a_topic(spark: Any) -> None:
     """Two clusters, one without groups. A topic that is not compacted is not a changelog, whatever its name."""
     job = "__samza_checkpoint_ver_1_for_shop-eu_1"
@@ -279,6 +281,7 @@ def test_rate_of_members_that_always_have_lag(spark: Any) -> None:
     assert found == {"one": 200.0, "busy beside idle": 140.0, "alike": 200.0, "not reported": None}
 
 
+@pytest.mark.rare
 def test_a_commit_older_than_the_available_history_keeps_the_time_of_the_previous_hour(spark: Any) -> None:
     hour = present_hour() - HOUR
     yesterday, clock = hour - timedelta(hours=20), {"as_of": hour + HOUR, "read_at": hour + HOUR + timedelta(minutes=3)}
@@ -302,6 +305,7 @@ def test_a_commit_older_than_the_available_history_keeps_the_time_of_the_previou
     assert found == {"stands": yesterday.replace(tzinfo=None), "was set": None, "new": None}
 
 
+@pytest.mark.rare
 def test_a_past_hour_comes_from_the_commit_history(
     servers: str, run_hour: Callable[[datetime], Config], warehouse: sa.Engine
 ) -> None:

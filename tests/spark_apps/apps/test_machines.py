@@ -166,6 +166,7 @@ def test_cpu_credits_of_burstable_instances(
     }  # fmt: skip
 
 
+@pytest.mark.rare
 def test_a_refused_request_is_not_ok(spark: Any, endpoint: AwsEndpoint, warehouse: sa.Engine) -> None:
     endpoint.faults.inject("deny", times=None, action="DescribeScalingActivities")
     endpoint.faults.inject("deny", times=None, action="GetMetricData")

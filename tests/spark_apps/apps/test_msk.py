@@ -182,6 +182,7 @@ def remember_bytes_out(warehouse: sa.Engine, cluster: str, bytes_per_second: flo
         )
 
 
+@pytest.mark.rare
 def test_the_flagships_at_the_level_per_broker(
     world: World, run: Run, warehouse: sa.Engine, judge: Callable[[str], dict[str, str]]
 ) -> None:

@@ -28,6 +28,7 @@ from spark_apps.sources.changelog_values import ChangelogReader, ChangelogValues
 from spark_apps.submit import run_app
 from tests.spark_apps.models.test_schema_versions import shape
 from tests.spark_apps.sources.registry import registry
+from tests.variations import rare_after
 
 pytestmark = pytest.mark.slow
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -312,6 +313,7 @@ def test_framed_values_are_evaluated_by_their_registered_schemas(
     ]
 
 
+@pytest.mark.rare
 def test_schemas_of_an_unreachable_registry_come_from_earlier_hours(
     changelog: Any, run_hour: Any, schema_registry: Config, cluster: Config, warehouse: sa.Engine
 ) -> None:
@@ -406,7 +408,7 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("topic", FORMATS)
+@pytest.mark.parametrize("topic", rare_after(2, FORMATS))
 def test_a_value_that_begins_with_a_zero_byte_is_a_frame_with_evidence_only(spark: Any, topic: str) -> None:
     values, expected = FORMATS[topic]
     rows = [(f"c/{topic}", (WRITTEN_MS + i) << 20, value) for i, value in enumerate(values)]
@@ -416,6 +418,7 @@ def test_a_value_that_begins_with_a_zero_byte_is_a_frame_with_evidence_only(spar
     assert {row["shape"] for row in found} == expected and sum(row["count"] for row in found) == len(values)
 
 
+@pytest.mark.rare
 def test_a_cluster_that_does_not_respond_is_a_gap_and_the_others_are_read(
     spark: Any, changelog: Any, cluster: Config, warehouse: sa.Engine, tmp_path: Path
 ) -> None:

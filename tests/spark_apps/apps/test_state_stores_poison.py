@@ -110,6 +110,7 @@ def test_poison_costs_at_most_its_own_changelog(spark: SparkSession, poison: lis
     assert "\0" not in text and text.encode()
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["report_of", pytest.param("look_alikes", marks=pytest.mark.rare)])
 def test_a_changelog_that_cannot_be_profiled_is_a_gap_and_the_others_are_evaluated(
@@ -146,6 +147,7 @@ def of_side(side: int, value: Any) -> bytes:
     return bytes([side]) + json.dumps(value).encode()
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_both_sides_of_an_outer_join_store_are_evaluated_separately(spark: SparkSession) -> None:
     """The byte before the value is the side: 1 left, 0 right."""

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame
 
 from spark_apps.models.client_hours import TOPICS_OF_A_CLIENT, client_hours, client_topic_hours
@@ -86,6 +87,7 @@ def test_counters_survive_a_recreated_client_and_a_client_id_may_be_of_both_kind
     assert rows["producer", "new"]["requests"] is rows["producer", "new"]["covered_seconds"] is None
 
 
+@pytest.mark.rare
 def test_micrometer_exposes_records_of_topics_only(spark: Any) -> None:
     now: list[Reading] = [
         ("consumer_fetches_total", "x", None, 5.0),
@@ -98,6 +100,7 @@ def test_micrometer_exposes_records_of_topics_only(spark: Any) -> None:
     assert sorted((row["topic"], row["records"], row["bytes"]) for row in topics) == [("t", 30, 300), ("u", 12, None)]
 
 
+@pytest.mark.rare
 def test_a_topic_that_a_consumer_exposes_by_two_names_counts_once(spark: Any) -> None:
     """A producer has topics of both names if it exposes both."""
     names = [("x", "a.b"), ("x", "a_b"), ("y", "a_b"), ("y", "c_d")]
@@ -117,6 +120,7 @@ def test_a_topic_that_a_consumer_exposes_by_two_names_counts_once(spark: Any) ->
     assert {row["kind"]: row["records"] for row in clients} == {"consumer": 8, "producer": 10}
 
 
+@pytest.mark.rare
 def test_of_thousands_of_topics_those_with_most_bytes_are_kept_and_none_without_traffic(spark: Any) -> None:
     many = TOPICS_OF_A_CLIENT + 20
     now: list[Reading] = [("producer_requests_total", "x", None, 1.0)]

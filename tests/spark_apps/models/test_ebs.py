@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from spark_apps.models import ebs
+from tests.variations import rare_after
 
 pytestmark = pytest.mark.slow
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -233,7 +234,7 @@ def forecasts(spark: SparkSession, windows: list[list[tuple[float, float]]]) -> 
 
 
 @pytest.mark.parametrize(
-    ("on", "off", "busy"), [(10, 20, 2300), (5, 10, 1500), (15, 20, 1000), (12, 8, 700)],
+    ("on", "off", "busy"), rare_after(1, [(10, 20, 2300), (5, 10, 1500), (15, 20, 1000), (12, 8, 700)]),
     ids=["the report", "short", "long", "hardly above the baseline"],
 )  # fmt: skip
 def test_a_load_that_goes_on_and_off_is_forecast_over_whole_cycles(

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 DEAD = "http://127.0.0.1:1/metrics"
 
 
+@pytest.mark.rare
 def test_an_hour_of_a_host(warehouse: sa.Engine, spark: Any) -> None:
     hour = present_hour()
     node = {"role": "node", "cluster": "c", "protocol": "prometheus"}

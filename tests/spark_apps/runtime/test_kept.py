@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from spark_apps.runtime.kept import kept, leaf
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, LEAVES_UP_TO_ROWS, session_for
 from spark_apps.sources.read_source import read_source
+from tests.variations import rare_after
 
 pytestmark = pytest.mark.slow
 SIZES = {"never ran": 0, "small": 10, "middle": COMPILED_FROM_ROWS, "large": LEAVES_UP_TO_ROWS}
@@ -51,7 +52,7 @@ def plan_of(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().analyzed().toString())
 
 
-@pytest.mark.parametrize("rows", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("rows", rare_after(1, SIZES.values()), ids=SIZES)
 def test_a_source_is_asked_once_however_many_tables_come_from_it(spark: Any, tmp_path: Path, rows: int) -> None:
     notes = tmp_path / "requests"
     source = kept(read_source(session_for(spark, rows), Asked(notes)))

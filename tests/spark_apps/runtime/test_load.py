@@ -124,6 +124,7 @@ def test_reads_of_a_large_app_have_more_partitions(spark: SparkSession) -> None:
     assert [pieces(session_for(spark, rows)) for rows in (0, 2 * ROWS_PER_PIECE, 20 * ROWS_PER_PIECE)] == [2, 2, 20]
 
 
+@pytest.mark.rare
 def test_the_planner_knows_how_many_rows_a_large_hour_has(spark: SparkSession, warehouse: sa.Engine) -> None:
     topic = spark.range(ANALYZED_FROM_ROWS).selectExpr(
         "'c' as cluster", "concat('topic-', id) as topic", "1 as brokers", "1d as bytes_in", *NULLS
@@ -148,6 +149,7 @@ def test_a_gap_keeps_the_known_rows(spark: SparkSession, warehouse: sa.Engine) -
     assert stored(warehouse) == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
 
 
+@pytest.mark.rare
 def test_a_late_read_does_not_replace_a_read_in_time(spark: SparkSession, warehouse: sa.Engine) -> None:
     """An hour read in time, then late, and the reverse: rows and coverage are the same at the end."""
     kind = "source string, resource_name string, status string, message string"
@@ -242,6 +244,7 @@ def test_two_loads_at_once_through_pgbouncer_wait_for_each_other(spark: SparkSes
     assert staging_tables(warehouse) == 0
 
 
+@pytest.mark.rare
 def test_loads_of_many_apps_at_once_need_one_connection_each(spark: SparkSession, warehouse: sa.Engine) -> None:
     """And one that they share: a load that kept two would wait for one that another keeps."""
     few = sa.create_engine(warehouse.url, pool_size=4, max_overflow=0, pool_timeout=20)

@@ -31,6 +31,7 @@ def test_only_the_module_warning_is_left_out() -> None:
         assert shown.read() == b"".join(line for line in lines if not line.startswith(MODULE_WARNING))
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_started_session_shows_no_warning_of_java() -> None:
     done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, timeout=180)

@@ -159,6 +159,7 @@ def test_the_probe_names_the_problem_and_the_action() -> None:
     assert bad.problem and "Cloud API key" in bad.problem and bad.action and "MetricsViewer" in bad.action
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_an_hour_in_the_warehouse_beside_topics_of_jmx(
     spark: Any, warehouse: sa.Engine, warehouse_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

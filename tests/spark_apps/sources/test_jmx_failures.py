@@ -19,6 +19,7 @@ from streamwarden.base.hours import start_of_hour
 from spark_apps.sources.jmx import ARCHIVES, PROTOCOLS, Jmx
 from spark_apps.sources.jmx_endpoint import with_labels_as_json
 from tests.spark_apps.sources.agents import Agents, running_agents, without_coverage
+from tests.variations import rare_after
 
 FAILURES = {
     "hangs": "no answer within 3 s",
@@ -45,7 +46,7 @@ def agents() -> Iterator[Agents]:
         yield running
 
 
-@pytest.mark.parametrize("protocol", sorted({*PROTOCOLS, *ARCHIVES} - {"jmx_rmi"}))
+@pytest.mark.parametrize("protocol", rare_after(1, sorted({*PROTOCOLS, *ARCHIVES} - {"jmx_rmi"})))
 def test_each_failure_is_a_gap_and_the_other_rows_remain(
     agents: Agents, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,7 @@ def last_of(rows: list[dict[str, Any]], scheme: str) -> dict[tuple[str, str], fl
     return {(row["metric"], row["labels"]): row["value"] for row in ordered}
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_real_broker_exposes_the_same_values_as_over_jolokia(broker: tuple[Broker, str], ask: Any) -> None:
     running, address = broker

@@ -157,6 +157,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, K
         )
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_both_clients_log_in_to_a_broker_by_token(
     broker: tuple[Broker, KafkaCluster], monkeypatch: pytest.MonkeyPatch
@@ -186,6 +187,7 @@ def test_a_token_that_expires_is_replaced(broker: tuple[Broker, KafkaCluster], m
     assert len(signed) >= 3
 
 
+@pytest.mark.rare
 @pytest.mark.slow
 def test_a_token_that_the_broker_rejects_is_a_gap(
     broker: tuple[Broker, KafkaCluster], monkeypatch: pytest.MonkeyPatch

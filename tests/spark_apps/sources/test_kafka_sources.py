@@ -228,6 +228,7 @@ class App {
 }"""
 
 
+@pytest.mark.rare
 def test_a_group_of_kafka_streams_own_protocol(read: Read, broker: SecuredBroker, tmp_path: Path) -> None:
     """confluent-kafka does not list such groups."""
     (tmp_path / "App.java").write_text(STREAMS_APP)
@@ -278,6 +279,7 @@ def test_offsets_of_the_present_hour(read: Read) -> None:
     assert not gaps(rows)
 
 
+@pytest.mark.rare
 def test_records_that_arrive_meanwhile_are_not_an_open_transaction(read: Read, broker: SecuredBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_topics([NewTopic("busy", 4, 1)])["busy"].result()
@@ -371,6 +373,7 @@ def test_commits_of_this_hour_and_of_a_past_one(read: Read, broker: SecuredBroke
     assert sum(row.records_read for row in now if row.kind == "read") >= 3
 
 
+@pytest.mark.rare
 def test_unreachable_and_wrong_credentials_are_one_gap_each_in_time_and_do_not_affect_others(read: Read) -> None:
     for source in (KafkaTopics, KafkaGroups, KafkaLogDirs, KafkaOffsets, KafkaCommits):
         started = time.monotonic()
@@ -444,6 +447,7 @@ def test_no_clusters_are_no_rows(read: Read) -> None:
     assert read(KafkaCommits) == []
 
 
+@pytest.mark.rare
 def test_a_group_whose_commit_crashes_the_client_does_not_affect_others(read: Read, broker: SecuredBroker) -> None:
     """Last test of the module: the coordinator can no longer load that commit."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})

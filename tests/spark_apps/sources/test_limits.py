@@ -11,8 +11,11 @@ from streamwarden.base.bounded_http import BoundedClient, LimitExceeded, Limits,
 
 from tests.rude_server import rude
 from tests.spark_apps.sources.clients import CLIENTS, PATIENT_SECONDS, memory_grown, time_out_after
+from tests.variations import rare_after
 
 JSON = [name for name in CLIENTS if name not in ("prometheus", "aws")]
+OWN_READING = ("prometheus", "aws")
+"""Clients that read lines, and by botocore; the others differ in their limits only."""
 BYTES = "response exceeds"
 SLOWLY = ("within", "not respond")
 BROKEN = ("broke off", "was closed", "not respond", "cannot be", "unreadable", "no response")
@@ -29,7 +32,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", rare_after(2, sorted(CLIENTS, key=OWN_READING.__contains__, reverse=True)))
 def test_a_response_uses_no_more_memory_than_its_limit(client: str) -> None:
     answers = ["endless", "endless in chunks", "huge"]
     if client != "aws":  # botocore asks for no compression and undoes none
@@ -42,8 +45,8 @@ def test_a_response_uses_no_more_memory_than_its_limit(client: str) -> None:
     assert grown < (400 if client == "registry" else 130), grown  # a growing buffer is copied once
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("answer", ["slow", pytest.param("slow headers", marks=pytest.mark.rare)])
+@pytest.mark.parametrize("client", rare_after(2, sorted(CLIENTS, key=OWN_READING.__contains__, reverse=True)))
+@pytest.mark.parametrize("answer", rare_after(1, ["slow", "slow headers"]))
 def test_a_slow_response_ends_with_its_time_out(client: str, answer: str) -> None:
     if (client, answer) == ("aws", "slow headers"):
         pytest.skip("not limited by botocore, see aws_bounds")

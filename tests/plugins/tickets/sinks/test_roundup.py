@@ -17,6 +17,7 @@ from streamwarden.tickets.sinks.roundup import Tracker as RoundupSink
 from tests.answering import answering
 from tests.plugins.tickets.scenario import DETECTORS, DeliveryScenario, hour
 from tests.roundup import Tracker, pass_on
+from tests.variations import rare_after
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 
@@ -215,7 +216,7 @@ class _Flaky(BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.parametrize("lose_responses", [False, True], ids=["503 first", "response lost"])
+@pytest.mark.parametrize("lose_responses", rare_after(1, [True, False]), ids=["response lost", "503 first"])
 def test_a_flaky_tracker_receives_each_ticket_and_comment_once(tracker: Tracker, lose_responses: bool) -> None:
     handler = type("H", (_Flaky,), {"target": tracker.settings.url, "lose_responses": lose_responses, "seen": {}})
     with answering(HTTPServer(("127.0.0.1", 0), handler)) as proxy:
