@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,6 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
-from tests.sql.rows import HOUR
-
 TEST_SERVER = PROJECT_ROOT / "var" / "test-postgres"
 PAGES = "tests/plugins/ui/"
 
@@ -32,18 +29,16 @@ PAGES = "tests/plugins/ui/"
 def migrated_template() -> Iterator[str]:
     """URL of a database with all migrations and views, without rows."""
     with a_database() as url:
-        migrate_for_any_month(engine(url))
+        migrate_for_any_day(engine(url))
         engine(url).dispose()
         yield url
 
 
-def migrate_for_any_month(warehouse: sa.Engine) -> None:
-    """Migrates a warehouse and adds partitions for facts of any month and for samples around the hour of the tests."""
+def migrate_for_any_day(warehouse: sa.Engine) -> None:
+    """Migrates a warehouse and adds partitions for rows of any day."""
     migrate(warehouse)
     with warehouse.begin() as connection:
-        connection.exec_driver_sql(_ANY_MONTH)
-        for day in (-1, 0, 1):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date() + timedelta(days=day)})
+        connection.exec_driver_sql(_ANY_DAY)
 
 
 @cache
@@ -80,7 +75,7 @@ class SpareWarehouses:
         self.template, self.stack = template, stack
         self.spare: list[str] = []
         with engine(template).connect() as connection:
-            self.schema = connection.exec_driver_sql(_SCHEMA).all()
+            self.schema = {*connection.exec_driver_sql(_SCHEMA)}
         engine(template).dispose()  # the template of a copy must have no connections
 
     def take(self) -> str:
@@ -95,55 +90,53 @@ class SpareWarehouses:
     def empty(self, url: str) -> bool:
         """Closes its connections and empties it. Returns whether its schema is unchanged."""
         pool = engine(url)
+        pool.dispose()
         with pool.begin() as connection:
             connection.exec_driver_sql(_END_OTHERS)
-            for new in {*connection.exec_driver_sql(_SCHEMA)} - {*self.schema}:
-                if new.kind == "r":  # a partition
-                    connection.exec_driver_sql(f"drop table {new.name}")
+            schema = {*connection.exec_driver_sql(_SCHEMA)}
+            tables = {new for new in schema - self.schema if new.kind == "r"}  # partitions
+            for new in tables:
+                connection.exec_driver_sql(f"drop table {new.name}")
             connection.exec_driver_sql(_EMPTY)
-            is_as_before = connection.exec_driver_sql(_SCHEMA).all() == self.schema
         pool.dispose()
-        return is_as_before
+        return schema - tables == self.schema
 
 
-# Default partitions for rows of any month, so that no test creates partitions. `empty_warehouse` has none.
-_ANY_MONTH = """
+# Default partitions for rows of any day, so that no test creates partitions. `empty_warehouse` has none.
+_ANY_DAY = """
     do $$
     declare
       parent regclass;
     begin
-      for parent in select partrelid from pg_partitioned_table where partrelid::regclass::text !~ '_sample$' loop
+      for parent in select partrelid from pg_partitioned_table loop
         execute format('create table %%s_any partition of %%s default', parent, parent);
       end loop;
     end $$"""
 _END_OTHERS = """
     select pg_terminate_backend(pid, 5000) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid()"""
+# A view has a new version (xmin) when it is replaced.
 _SCHEMA = """
-    select c.oid::regclass::text as name, c.relkind::text as kind, c.relnatts as columns, pg_get_viewdef(c.oid) as text
+    select c.oid::regclass::text as name, c.relkind::text as kind, c.relnatts as columns, r.xmin::text as version
     from pg_class as c
+    left join pg_rewrite as r on r.ev_class = c.oid
     where c.relkind in ('r', 'p', 'v') and c.relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
     union all
-    select name, 'migration', 0, checksum from public.schema_migration
-    order by name"""
+    select name, 'migration', 0, checksum from public.schema_migration"""
 _EMPTY = """
     do $$
     declare
-      relation regclass;
-      has_rows boolean;
+      filled text;
+      sequence regclass;
     begin
-      for relation in
-        select c.oid from pg_class as c
-        where c.relkind = 'r' and c.relname <> 'schema_migration'
-        and c.relnamespace::regnamespace::text !~ '^(pg_|information_schema)'
-      loop
-        execute format('select exists(select from %%s)', relation) into has_rows;
-        if has_rows then execute format('truncate %%s cascade', relation); end if;
-      end loop;
-      for relation in
+      select string_agg(c.oid::regclass::text, ', ') into filled from pg_class as c
+      where c.relkind = 'r' and c.relname <> 'schema_migration' and pg_relation_size(c.oid) > 0
+      and c.relnamespace::regnamespace::text !~ '^(pg_|information_schema)';
+      if filled is not null then execute 'truncate ' || filled || ' cascade'; end if;
+      for sequence in
         select format('%%I.%%I', schemaname, sequencename) from pg_sequences where last_value is not null
       loop
-        execute format('alter sequence %%s restart', relation);
+        execute format('alter sequence %%s restart', sequence);
       end loop;
     end $$"""
 

@@ -456,7 +456,7 @@ def main() -> None:
     """Runs `make mutants`; exit code 1 if too many mutants of detectors are undetected."""
     from streamwarden.base.warehouse import engine
 
-    from tests.conftest import a_database, migrate_for_any_month
+    from tests.conftest import a_database, migrate_for_any_day
     from tests.sql import cause_mutants
 
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -484,7 +484,7 @@ def main() -> None:
         warehouses = [engine(stack.enter_context(a_database())) for _ in range(os.cpu_count() or 1)]
         idle: SimpleQueue[sa.Engine] = SimpleQueue()
         for warehouse in warehouses:
-            migrate_for_any_month(warehouse)
+            migrate_for_any_day(warehouse)
             idle.put(warehouse)
 
         def score_one(id_: str) -> Score:

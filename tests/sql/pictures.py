@@ -42,10 +42,10 @@ def main() -> None:
     """Draws the given pictures, or all."""
     from streamwarden.base.warehouse import engine
 
-    from tests.conftest import a_database, migrate_for_any_month
+    from tests.conftest import a_database, migrate_for_any_day
 
     with a_database() as migrated:
-        migrate_for_any_month(engine(migrated))
+        migrate_for_any_day(engine(migrated))
         engine(migrated).dispose()
         for detector in sys.argv[1:] or PICTURES:
             with a_database(like=migrated) as url:
