@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-import yaml
 from streamwarden.base.config import CONFIG_ENV, Config
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.causes import find_causes
@@ -19,12 +18,11 @@ from streamwarden.detectors.backtest import Backtest, backtest, for_scripts, par
 from streamwarden.detectors.load import changed
 
 from tests.plugins.cli.test_cli import in_this_process
-from tests.sql.cases import insert_given
+from tests.sql.cases import CASES_OF, insert_given
 from tests.sql.cause_cases import CASES as CAUSE_CASES
 from tests.sql.rows import HOUR, insert_row
 
 START = datetime(2026, 1, 5, 10, tzinfo=UTC)
-CASES = Path(__file__).parents[2] / "sql" / "detectors"
 DETECTORS = load_detectors()
 NOTHING_SET = Config()
 LAGGY = """/*
@@ -123,7 +121,7 @@ def row_counts(warehouse: sa.Engine) -> dict[str, Any]:
 @pytest.mark.parametrize("detector", DETECTORS.values(), ids=list(DETECTORS))
 def test_every_detector_can_be_backtested(warehouse: sa.Engine, detector: Detector) -> None:
     """Runs on the rows and parameters of its first case, whose firing findings open tickets."""
-    case = yaml.safe_load((CASES / detector.subject / f"{detector.id}.yaml").read_text())[0]
+    case = CASES_OF[detector.id][0]
     at = case.get("hour", START)
     for number in range(-24, 25, 24):
         store_load(warehouse, detector.apps, number)
