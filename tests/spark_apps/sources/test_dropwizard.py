@@ -26,7 +26,7 @@ def agents() -> Iterator[Agents]:
 
 def ask(*addresses: str) -> list[dict[str, Any]]:
     """Rows of the source, read here instead of in a Spark task."""
-    jvm = {"cluster": "demo", "role": "app", "app": "billing", "protocol": "dropwizard", "timeout_seconds": 0.7}
+    jvm = {"cluster": "demo", "role": "app", "app": "billing", "protocol": "dropwizard", "timeout_seconds": 60}
     endpoints = [{**jvm, "address": address, "has_credentials": False} for address in addresses]
     options = {
         "endpoints": json.dumps(endpoints),

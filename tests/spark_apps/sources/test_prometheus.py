@@ -44,7 +44,7 @@ def ask(
     *addresses: str,
     protocol: str = "prometheus",
     role: str = "broker",
-    timeout_seconds: float = 0.7,
+    timeout_seconds: float = 60,
     section: str = "jmx",
     **options: Any,
 ) -> list[dict[str, Any]]:
