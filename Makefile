@@ -18,10 +18,10 @@ setup: ## Install everything: packages, jars, JDK and Chromium where that is all
 demo: setup ## Start a small real fleet, run the hour on it (ONCE=1: then stop; FAULTS=ebs,memory,schema,rogue, all, none or chain; FLEET=msk or kubernetes)
 	@PYTHONPATH=docker $(PYTHON) -m demo
 
-test: setup ## Run the standard tests, two files at a time, fast ones first (14 to 22 min; ARGS=… for pytest)
+test: setup ## Run the standard tests, two files at a time, fast ones first (15 min; ARGS=… for pytest)
 	@$(PYTHON) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-all: setup ## Run every test (25 min; ARGS=… for pytest; ARGS='-m rare': what `make test` omits)
+test-all: setup ## Run every test (an hour; ARGS=… for pytest; ARGS='-m rare': what `make test` omits)
 	@$(PYTHON) -m pytest -m "" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: setup ## Run the tests that need no JVM, browser or Airflow (1 min; many wait, so four files at a time)
