@@ -20,7 +20,6 @@ import psutil
 import pytest
 import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.warehouse import ensure_day
 from streamwarden.store.migrate import migrate, require_migrated
 
 from tests.chaos.faults import FAULTS, Fault
@@ -158,7 +157,6 @@ def test_unreported_missing_rows_are_found_but_not_in_rows_of_longer_periods(
     period_seconds: int, missing: list[str], warehouse: sa.Engine
 ) -> None:
     hour = datetime(2026, 1, 5, 10, tzinfo=UTC)
-    ensure_day(warehouse, hour.date())
     with warehouse.begin() as connection:
         connection.execute(
             sa.text("""

@@ -86,13 +86,6 @@ def insert_given(connection: sa.Connection, case: Case) -> None:
     assert not unknown, f"unknown keys in the case: {unknown}"
     hour = hour_of(case)
     given = [(table, one) for table, rows in case["given"].items() for row in rows or [] for one in _each(row, hour)]
-    sampled = [
-        row["hour"] for table, row in given if table.endswith("_sample")
-    ]  # other tables accept rows of any month
-    days = {at.date() for at in sampled if isinstance(at, datetime)}
-    days |= {hour.date() + timedelta(days=n) for n in (-1, 0, 1) if sampled and hour != HOUR}
-    for day in sorted(days):
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
     for table, rows in groupby(given, itemgetter(0)):
         insert_rows(connection, table, (row for _, row in rows))
 

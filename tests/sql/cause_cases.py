@@ -45,7 +45,6 @@ class CauseCase:
         for given in (tables, self.case.get("given", {})):
             for table, rows in given.items():
                 for row in (one for many in rows for one in each(many)):
-                    connection.execute(sa.text("select public.ensure_day(:day)"), {"day": row.get("hour", HOUR).date()})
                     insert_row(connection, table, {"hour": HOUR, **row})
         resources = {}
         for status in ("firing", "ok"):
@@ -103,7 +102,6 @@ def store(connection: sa.Connection, wanted: dict[str, Any], status: str) -> str
             wanted.get("metrics", {}), "So it is.", affected=affected,
         )  # fmt: skip
         at = last - timedelta(hours=number)
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
         store_findings(connection, [finding], at, HOUR)
     return finding.fingerprint
 

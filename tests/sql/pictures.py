@@ -16,17 +16,12 @@ from tests.sql.picture_hours import PICTURES
 from tests.sql.rows import HOUR, insert_rows
 
 FOLDER = PROJECT_ROOT / "docs" / "pictures"
-DAYS = 36
 
 
 def draw(warehouse: sa.Engine, detector: str) -> bytes:
     """The picture as SVG; its rows remain in the warehouse."""
     tables = PICTURES[detector]()
     with warehouse.begin() as connection:
-        connection.execute(
-            sa.text("select public.ensure_day(cast(:day as date) - n) from generate_series(-1, :days) as n"),
-            {"day": HOUR.date(), "days": DAYS},
-        )
         for table, rows in tables.items():
             insert_rows(connection, table, ({"hour": HOUR, **row} for row in rows))
     named: dict[str, str] = {}

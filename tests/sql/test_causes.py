@@ -32,7 +32,6 @@ def test_a_case_of_causes(module_warehouse: sa.Engine, case: CauseCase) -> None:
 
 def test_an_hour_that_is_weighed_again_gives_the_same_causes(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         for resource, of, reason in (
             ("cluster:c", "topic_overpartitioned", "overpartitioned"),
             ("cluster:c", MANY, "many"),
@@ -57,7 +56,6 @@ def test_a_cycle_is_cut_at_the_finding_that_began_first(
         flushes.id: replace(flushes, causes={"back": ("slow",)}, caused_by={"there": ("slow",)}),
     }
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         store(connection, {"of": slow.id, "resource": "broker:c/1", "reason": "clients_affected"}, "firing")
         first = store(connection, {"of": flushes.id, "resource": "broker:c/1", "reason": "slow", "hours": 2}, "firing")
         found = weigh(connection, detectors, HOUR)

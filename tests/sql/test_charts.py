@@ -20,7 +20,6 @@ VOLUME = {"account": "1", "region": "r", "volume_id": "vol-1"}
 def connection(module_warehouse: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction that is rolled back."""
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         yield connection
         transaction.rollback()
 

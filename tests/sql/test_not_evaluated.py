@@ -12,7 +12,6 @@ PAGES = PROJECT_ROOT / "sql" / "pages"
 
 def test_a_detached_volume_is_not_counted_as_not_evaluated(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         insert_row(connection, "detect.detector", {"hour": HOUR, "detector": "d"})
         insert_row(connection, "detect.detector_run", {"hour": HOUR, "detector": "d", "status": "evaluated"})
         for name, is_not_applicable in (("detached", True), ("silent", False), ("x", False)):

@@ -18,8 +18,9 @@ import sqlalchemy as sa
 from streamwarden.detectors import Detector
 
 from tests.sql.cases import CASES_OF, DETECTORS, evaluate_case
+from tests.variations import rare_after
 
-DRAWS = [2, pytest.param(int(os.environ.get("DRAWS", "8")), marks=pytest.mark.rare)]
+DRAWS = rare_after(1, [2, int(os.environ.get("DRAWS", "8"))])
 """Number of missing values and of cases drawn for each detector; `make mutants` draws more."""
 EXCEPTIONS = {
     # The value of earlier hours: with fewer of them the baseline is higher.

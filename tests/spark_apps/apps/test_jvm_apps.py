@@ -22,6 +22,7 @@ from spark_apps.sources.jmx import read_jmx
 from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.spark_apps.jolokia import wait_until
+from tests.variations import rare_after
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 MIB = 2**20
@@ -43,7 +44,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture(params=["bounded", pytest.param("unbounded", marks=pytest.mark.rare)])
+@pytest.fixture(params=rare_after(1, ["bounded", "unbounded"]))
 def orders(request: pytest.FixtureRequest, broker: Broker, tmp_path: Path) -> Iterator[tuple[str, str]]:
     """The demo's application with one shared cache or with RocksDB's defaults: (which, URL of its Jolokia agent)."""
     port = free_port()

@@ -51,8 +51,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     ("connections", "because"),
     [
         pytest.param(4, "external_wait", id="look-ups"),
-        pytest.param(1, "connection_pool_exhausted", id="one connection for two threads", marks=pytest.mark.rare),
-        pytest.param(0, "not_waiting", id="computes", marks=pytest.mark.rare),
+        pytest.param(1, "connection_pool_exhausted", id="one connection for two threads"),
+        pytest.param(0, "not_waiting", id="computes"),
     ],
 )
 def test_records_that_wait_for_external_calls(

@@ -112,7 +112,7 @@ def test_poison_costs_at_most_its_own_changelog(spark: SparkSession, poison: lis
 
 @pytest.mark.rare
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["report_of", pytest.param("look_alikes", marks=pytest.mark.rare)])
+@pytest.mark.parametrize("where", ["report_of", "look_alikes"])
 def test_a_changelog_that_cannot_be_profiled_is_a_gap_and_the_others_are_evaluated(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from streamwarden.base.catalog import SparkApp
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
-from streamwarden.base.warehouse import engine, ensure_day
+from streamwarden.base.warehouse import engine
 
 from spark_apps.runtime.load import ANALYZED_FROM_ROWS, READ_PER_ROW, Stage, last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, ROWS_PER_PIECE, pieces, session_for
@@ -102,7 +102,6 @@ def test_the_size_of_the_last_load_decides_whether_plans_are_compiled(
 
 
 def test_the_values_that_an_app_read_count_for_its_size(warehouse: sa.Engine) -> None:
-    ensure_day(warehouse, HOUR.date())
     with warehouse.begin() as connection:
         connection.execute(
             sa.text("""

@@ -63,7 +63,6 @@ def finding_after(trio: Cluster, spark: SparkSession, module_warehouse: sa.Engin
     """Gathers now, as of so many hours before the evaluated one; returns a detector's finding of the evaluated one."""
     detectors = load_detectors()
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
 
         def gather(detector_id: str, *hours_before: int) -> Finding:
             sources = {}

@@ -29,7 +29,6 @@ from demo.process import JVM_OPTIONS, Process
 from pyspark.sql import Row, SparkSession
 from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.hours import HOUR, start_of_hour
-from streamwarden.base.warehouse import ensure_day
 
 from spark_apps.runtime.class_archive import java
 from spark_apps.sources import kafka_record_times
@@ -335,7 +334,6 @@ def test_offsets_known_from_the_previous_hour_are_not_requested(
         values (:hour, 'watched', 'orders', :partition, :end, :last, :stable, :at)
         on conflict (hour, cluster, topic, partition) do update set
           log_end_offset_last = excluded.log_end_offset_last, offsets_at = excluded.offsets_at""")
-    ensure_day(warehouse, soon.date())
     with warehouse.begin() as connection:
         connection.execute(insert, [row | {"hour": begin - HOUR} for row in known])
     offsets = _orders(read(KafkaOffsets, "watched", warehouse=warehouse_url))

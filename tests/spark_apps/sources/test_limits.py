@@ -14,8 +14,7 @@ from tests.spark_apps.sources.clients import CLIENTS, PATIENT_SECONDS, memory_gr
 from tests.variations import rare_after
 
 JSON = [name for name in CLIENTS if name not in ("prometheus", "aws")]
-OWN_READING = ("prometheus", "aws")
-"""Clients that read lines, and by botocore; the others differ in their limits only."""
+FEW_CLIENTS = rare_after(2, sorted(CLIENTS, key=JSON.__contains__))
 BYTES = "response exceeds"
 SLOWLY = ("within", "not respond")
 BROKEN = ("broke off", "was closed", "not respond", "cannot be", "unreadable", "no response")
@@ -32,7 +31,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", rare_after(2, sorted(CLIENTS, key=OWN_READING.__contains__, reverse=True)))
+@pytest.mark.parametrize("client", FEW_CLIENTS)
 def test_a_response_uses_no_more_memory_than_its_limit(client: str) -> None:
     answers = ["endless", "endless in chunks", "huge"]
     if client != "aws":  # botocore asks for no compression and undoes none
@@ -45,7 +44,7 @@ def test_a_response_uses_no_more_memory_than_its_limit(client: str) -> None:
     assert grown < (400 if client == "registry" else 130), grown  # a growing buffer is copied once
 
 
-@pytest.mark.parametrize("client", rare_after(2, sorted(CLIENTS, key=OWN_READING.__contains__, reverse=True)))
+@pytest.mark.parametrize("client", FEW_CLIENTS)
 @pytest.mark.parametrize("answer", rare_after(1, ["slow", "slow headers"]))
 def test_a_slow_response_ends_with_its_time_out(client: str, answer: str) -> None:
     if (client, answer) == ("aws", "slow headers"):

@@ -25,8 +25,6 @@ def changes(warehouse: sa.Engine, look_back: str) -> list[tuple[int, str, str | 
 def volumes(warehouse: sa.Engine, sizes: dict[int, int]) -> None:
     rows = [{"hour": HOUR - timedelta(hours=back), **PLACE, "size_gib": size} for back, size in sizes.items()]
     with warehouse.begin() as connection:
-        for row in rows:
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": row["hour"].date()})
         insert_rows(connection, "inventory.volume_hourly", rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -47,7 +46,6 @@ def _runs(connection: sa.Connection, app: str, version: str) -> None:
 @pytest.mark.parametrize(("client", "version", "faults"), COMPARED)
 def test_known_bugs_of_a_version(warehouse: sa.Engine, client: str, version: str, faults: list[str] | None) -> None:
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         if client == "kafka-streams":  # on a fleet whose brokers are not read over JMX
             insert_row(
                 connection, "metrics.jvm_app_hourly",
@@ -63,8 +61,6 @@ def test_known_bugs_of_a_version(warehouse: sa.Engine, client: str, version: str
 
 def test_connections_are_summed_over_brokers_and_old_readings_are_left_out(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
-        for day in (HOUR - timedelta(days=1), HOUR):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         insert_row(connection, "metrics.broker_hourly", {"hour": HOUR, "cluster": "c", "endpoint": "b:1"})
         _connected(connection, JAVA, "4.0.0", 3)
         _connected(connection, JAVA, "4.0.0", 4, "b:2")

@@ -23,8 +23,6 @@ def test_jobs_with_stores_are_stateful(warehouse: sa.Engine) -> None:
         ("metrics.consumer_group_hourly", {"cluster": "a", "group_id": "g"}),
     ]
     with warehouse.begin() as connection:
-        for day in (HOUR - timedelta(days=1), HOUR):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         for table, row in seen:
             insert_row(connection, table, {"hour": HOUR, **row})
         rows = connection.execute(sa.text("select * from cluster_composition")).mappings().all()
@@ -39,7 +37,6 @@ def test_applications_are_counted_by_latency_target(warehouse: sa.Engine) -> Non
     targets = [("^application:[ab]/pay$", 0.5), ("^application:a/(ship|bill)$", 5)]
     owned = {"position": 1, "key_pattern": "^application:a/bill$", "owner": "money"}
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         insert_row(connection, "detect.load", {"hour": HOUR, "app": "jvm_apps", "status": "loaded"})
         insert_row(connection, "detect.owner", {"hour": HOUR, **owned})
         for position, (pattern, seconds) in enumerate(targets):
@@ -57,8 +54,6 @@ def test_applications_are_counted_by_latency_target(warehouse: sa.Engine) -> Non
 def copies(warehouse: sa.Engine, topics: dict[str, list[str]], *readers: dict[str, object]) -> dict[str, object]:
     """Mirrors, backups, and has_copy of each topic, by cluster/topic; and topics without a copy by cluster."""
     with warehouse.begin() as connection:
-        for day in (HOUR - timedelta(days=1), HOUR):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         insert_row(connection, "detect.load", {"hour": HOUR, "app": "consumer_groups", "status": "loaded"})
         for cluster, names in topics.items():
             for name in names:

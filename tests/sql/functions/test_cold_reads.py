@@ -479,8 +479,6 @@ CALLS: list[Any] = [
 @pytest.mark.parametrize(("given", "query", "expected"), CALLS)
 def test_cold_reads(module_warehouse: sa.Engine, given: Rows, query: str, expected: list[Any]) -> None:
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        for day in (HOUR - timedelta(days=1), HOUR):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         for table, rows in given.items():
             for row in rows:
                 insert_row(connection, table, {"hour": HOUR, **row})

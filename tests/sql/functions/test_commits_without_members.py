@@ -30,7 +30,6 @@ def test_groups_that_commit_without_members(module_warehouse: sa.Engine) -> None
         for group_id, hours in GROUPS.items():
             for ago, output in hours.items():
                 hour = HOUR - timedelta(hours=ago)
-                connection.execute(sa.text("select public.ensure_day(:day)"), {"day": hour.date()})
                 row: dict[str, Any] = dict(zip(("members", "commits", "rebalances"), output, strict=True))
                 row |= {"hour": hour, "cluster": "c", "group_id": group_id}
                 insert_row(connection, "metrics.consumer_group_hourly", row)

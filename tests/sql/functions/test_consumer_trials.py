@@ -20,7 +20,6 @@ VERDICTS = [
 
 def test_the_last_verdict_of_a_trial_is_kept_when_the_group_is_established(warehouse: sa.Engine) -> None:
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         for detector, cluster, ago, reason, tried in VERDICTS:
             row = {
                 "hour": HOUR - timedelta(hours=ago),

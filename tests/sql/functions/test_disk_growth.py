@@ -25,18 +25,9 @@ Used = Mapping[int, float]
 """Used bytes by hours ago."""
 
 
-@pytest.fixture(scope="module")
-def of_weeks(module_warehouse: sa.Engine) -> sa.Engine:
-    """The module's warehouse with partitions for all days of the tests."""
-    with module_warehouse.begin() as connection:
-        for days in range(-1, KNOWN // 24 + 2):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (HOUR - timedelta(days)).date()})
-    return module_warehouse
-
-
 @pytest.fixture
-def connection(of_weeks: sa.Engine) -> Iterator[sa.Connection]:
-    with of_weeks.connect() as connection, connection.begin() as transaction:
+def connection(module_warehouse: sa.Engine) -> Iterator[sa.Connection]:
+    with module_warehouse.connect() as connection, connection.begin() as transaction:
         yield connection
         transaction.rollback()
 

@@ -29,8 +29,6 @@ PRICES = {"region": "r", "gp2_gib": 0.1, "gp3_gib": 0.08, "gp3_iops": 0.005, "gp
 def connection(module_warehouse: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction that is rolled back."""
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        for day in range(-8, 1):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (HOUR + timedelta(days=day)).date()})
         yield connection
         transaction.rollback()
 

@@ -35,9 +35,6 @@ CLUSTERS: dict[str, list[tuple[str, int, int | None, list[str], float | None]]] 
 
 def test_who_follows_on_a_group_that_ended(module_warehouse: sa.Engine) -> None:
     with module_warehouse.connect() as connection:
-        for ago in range(0, DAYS * 24 + 24, 24):
-            day = (HOUR - timedelta(hours=ago)).date()
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day})
         for cluster, groups in CLUSTERS.items():
             for group_id, since, members, topics, committed in groups:
                 _insert(connection, cluster, group_id, since, members, topics, committed)

@@ -18,7 +18,6 @@ PLACE = {"account": "1", "region": "r"}
 @pytest.fixture
 def connection(module_warehouse: sa.Engine) -> Iterator[sa.Connection]:
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         yield connection
         transaction.rollback()
 
@@ -292,8 +291,6 @@ def _known(
 
 
 def _settled(connection: sa.Connection, *rows: dict[str, Any]) -> dict[str, float]:
-    for day in (1, 2, 3):
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": (HOUR - timedelta(days=day)).date()})
     _given(connection, "metrics.jvm_app_hourly", *rows)
     call = "select * from metrics.settled_stores(:hour, :days, 1.05)"
     found = connection.execute(sa.text(call), {"hour": HOUR, "days": DAYS})

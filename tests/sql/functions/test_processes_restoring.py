@@ -38,7 +38,6 @@ def test_processes_that_restored(
     module_warehouse: sa.Engine, first: int, last: int, expected: dict[str, list[int]]
 ) -> None:
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         insert_rows(
             connection, "metrics.jvm_app_hourly",
             ({"hour": HOUR - timedelta(hours=ago), "cluster": cluster, "app": app, "endpoint": endpoint,

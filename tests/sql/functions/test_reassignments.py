@@ -21,7 +21,6 @@ def rate(value: int, source: str = "dynamic_broker_config") -> dict[str, str]:
 @pytest.fixture
 def connection(module_warehouse: sa.Engine) -> Iterator[sa.Connection]:
     with module_warehouse.connect() as connection, connection.begin() as transaction:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         yield connection
         transaction.rollback()
 

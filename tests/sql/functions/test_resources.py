@@ -66,7 +66,6 @@ def test_each_resource_is_as_last_observed(warehouse: sa.Engine) -> None:
         ("metrics.state_store_hourly", 4, {"cluster": "a", "topic": "s", "application_id": "app"}),
     ]
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         for table, back, row in seen:
             insert_row(connection, table, {"hour": HOUR - timedelta(hours=back), **row})
         query = "select key, name, owner, seen_hour from public.resources(:hour)"
@@ -103,7 +102,6 @@ def test_what_a_pod_claims_and_runs_has_its_owner_and_name(warehouse: sa.Engine)
         "c-broker-1": {"role": "broker", "broker_id": 1, "endpoint": "http://b1/metrics", "owner": "platform"},
     }
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         insert_row(connection, "inventory.instance_hourly", {"hour": HOUR, "owner": "nodes"} | place | node)
         for pod, more in pods.items():
             of_pod = {"hour": HOUR, "kubernetes": "k", "namespace": "n", "pod": pod}

@@ -22,7 +22,6 @@ def output(connection: sa.Connection) -> list[dict[str, Any]]:
 def test_clients_and_members_with_the_same_client_id_and_topic_are_merged(warehouse: sa.Engine) -> None:
     before = HOUR - timedelta(hours=1)
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         for cluster, topic in (("c", "a.b"), ("c", "x.y"), ("c", "x_y"), ("d", "a_b")):
             insert_row(connection, "inventory.topic_hourly", {"hour": HOUR, "cluster": cluster, "topic": topic})
         producer = CLIENT | {"kind": "producer", "client_id": "writer", "topic": "a_b"}
@@ -82,7 +81,6 @@ def test_a_large_fleet_is_queried_within_a_second(warehouse: sa.Engine) -> None:
     ]
     topics = [{"hour": HOUR, "cluster": "c", "topic": f"t.{n}"} for n in range(2000)]
     with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": HOUR.date()})
         insert_rows(connection, "metrics.client_topic_hourly", clients)
         insert_rows(connection, "inventory.consumer_member_hourly", members)
         insert_rows(connection, "inventory.topic_hourly", topics)

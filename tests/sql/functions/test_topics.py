@@ -21,8 +21,6 @@ def _insert_run(connection: sa.Connection, detector: str, params: dict[str, Any]
 def test_topics_low_rate_uses_the_parameters_of_the_newest_evaluation(warehouse: sa.Engine) -> None:
     params = {"days": 1, "partitions_at_least": 12, "bytes_per_partition": 1024, "set_topics": 20}
     with warehouse.begin() as connection:
-        for day in (HOUR - timedelta(days=2), HOUR):
-            connection.execute(sa.text("select public.ensure_day(:day)"), {"day": day.date()})
         topic = {"cluster": "c", "topic": "t", "kind": "plain", "partitions": 24, "replication_factor": 2}
         for ago in (0, 24):
             insert_row(connection, "inventory.topic_hourly", {"hour": HOUR - timedelta(hours=ago), **topic})
