@@ -82,7 +82,9 @@ def test_records_that_wait_for_external_calls(
         run_app(spark, "jvm_apps", hour - HOUR, config)
         wait_for_records(url, 3 * RECORDS)
         run_app(spark, "jvm_apps", hour, config)
-    row, said = row_and_finding(warehouse, hour, url, {} if connections == 0 else {"full_cpu": 1.1})
+    row, said = row_and_finding(
+        warehouse, hour, url, {} if connections == 0 else {"full_cpu": 1.1, "least_waiting": 0.5}
+    )
     assert row["records_processed"] >= RECORDS
     # Two threads that share a connection, or a processor of this host, alternate.
     assert row["record_latency_ms"] >= RECORD_MS * (2 if connections == 1 else 1) * 0.9
@@ -93,7 +95,8 @@ def test_records_that_wait_for_external_calls(
     # A computing thread may be short of CPU on this host; a waiting thread is not, whatever the load.
     assert said.reason == because or (connections == 0 and said.reason == "cpu_saturated"), said.reason
     if connections == 1:
-        assert row["pool_connections_in_use"] == row["pool_threads_waiting"] == 1
+        # Of three samples, one may fall between two uses of the connection, or while a thread polls.
+        assert 0 < row["pool_connections_in_use"] <= 1 and 0 < row["pool_threads_waiting"] <= 2
 
 
 def row_and_finding(warehouse: sa.Engine, hour: datetime, url: str, params: dict[str, float]) -> tuple[Any, Any]:
