@@ -67,7 +67,7 @@ def _read(spark: SparkSession, role: Role, urls: list[str]) -> tuple[float, int]
     started = time.monotonic()
     frame = read_jmx(spark, config, start_of_hour(datetime.now(UTC)), role)
     output = frame.selectExpr(
-        "count(metric) as rows", "count(gap) as gaps", "count(distinct endpoint) as jvms"
+        "count(metric) as rows", "count(gap) as gaps", "count(distinct endpoint) as jvms", "min(gap) as first_gap"
     ).collect()
     seconds = time.monotonic() - started
     if output[0]["gaps"] or output[0]["jvms"] != len(urls):
