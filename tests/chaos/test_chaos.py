@@ -22,10 +22,12 @@ import sqlalchemy as sa
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.store.migrate import migrate, require_migrated
 
+from spark_apps.sources.recognition import recognized
 from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.rounds import ALL, Reference, Rows, Runner, draw_faults, one_round, unreported
 from tests.chaos.share import share
-from tests.chaos.world import FAKETIME, Clock, World
+from tests.chaos.world import FAKETIME, Clock, World, page_of
+from tests.spark_apps.sources.test_rule_sets import metrics_of, read
 from tests.variations import rare_after
 
 
@@ -113,6 +115,12 @@ def test_a_round_reports_its_faults_its_repair_and_what_was_lost(
     assert outcome.faults == met
     wrong = [line.partition(", e.g.")[0] for line in outcome.wrong]
     assert (outcome.disturbed, outcome.repaired, wrong) == expected
+
+
+def test_no_metric_is_missing_before_a_fault() -> None:
+    for role in ("broker", "app"):
+        found = metrics_of(read(page_of(role).encode(), role))
+        assert recognized(role, found).gap is None
 
 
 def test_the_content_of_a_change_may_differ_only_if_a_source_had_missing_data(warehouse: sa.Engine) -> None:

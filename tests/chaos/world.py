@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import socket
 import struct
 import time
@@ -32,6 +33,9 @@ from streamwarden.base.embedded import server_url
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
+from spark_apps.sources.jmx_mbeans import MBEANS, MBean, Role
+from spark_apps.sources.jmx_readings import key_properties
+from spark_apps.sources.recognition import recognized
 from tests.answering import answering
 from tests.roundup import pass_on, running_tracker
 from tests.spark_apps.offsets_log import commit
@@ -39,24 +43,55 @@ from tests.spark_apps.offsets_log import commit
 HOUR_LASTS = timedelta(minutes=50)
 """Time after its end in which an hour is run here: readings of JVMs count for it for one hour."""
 _PASSWORD_ENV = "CHAOS_TRACKER_PASSWORD"
-_PAGES = {
-    "/broker": {
-        'kafka_server_ReplicaManager_Value{name="PartitionCount",}': 7,
-        'kafka_server_ReplicaManager_Value{name="UnderReplicatedPartitions",}': 0,
-        'kafka_server_ReplicaManager_Value{name="LeaderCount",}': 7,
-        'kafka_controller_KafkaController_Value{name="ActiveControllerCount",}': 1,
-        'kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",}': 7e9,
-        'kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",topic="orders",}': 7e9,
-        'kafka_log_Log_Value{name="Size",partition="0",topic="orders",}': 5e6,
-        'kafka_log_Log_Value{name="Size",partition="1",topic="orders",}': 6e6,
+_VALUES: dict[Role, dict[str, float]] = {
+    "broker": {
+        "partitions": 7, "leaders": 7, "active_controllers": 1, "bytes_in_total": 7e9, "log_bytes": 5e6,
+        "request_handler_idle_ratio": 1, "processors": 2, "heap_max_bytes": 1e9, "max_file_descriptors": 1e5,
     },
-    "/app": {
-        "process_start_time_seconds": 1.79e9,
-        'jvm_memory_used_bytes{area="heap"}': 3.2e9,
-        'jvm_memory_max_bytes{area="heap"}': 3.6e9,
-        "java_lang_OperatingSystem_AvailableProcessors": 2,
+    "app": {
+        "heap_used_bytes": 3.2e9, "heap_max_bytes": 3.6e9, "processors": 2, "physical_memory_bytes": 8e9,
+        "max_file_descriptors": 1e5,
     },
-}
+}  # fmt: skip
+"""By role: values of metrics; all others that are expected of an endpoint are 0."""
+
+
+def page_of(role: Role) -> str:
+    """A page that misses no metric, as the JMX exporter writes it without rules: a gap is only what a fault makes."""
+    values = dict.fromkeys(recognized(role, _VALUES[role]).missing, 0.0) | _VALUES[role]
+    series = {
+        _series(bean, attribute): values[reading.metric]
+        for bean in MBEANS
+        for reading in bean.readings
+        if role in bean.roles and reading.metric in values
+        for attribute in filter(None, (reading.attribute, reading.times))
+    }
+    if role == "app":
+        series["process_start_time_seconds"] = 1.79e9
+    else:
+        series |= {
+            'kafka_server_BrokerTopicMetrics_Count{name="BytesInPerSec",topic="orders"}': 7e9,
+            'kafka_log_Log_Value{name="Size",partition="1",topic="orders"}': 6e6,
+        }
+    return "".join(f"{name} {value}\n" for name, value in series.items())
+
+
+def _series(bean: MBean, attribute: str) -> str:
+    """Of the first partition, log directory, or thread; a counter by topic is of all topics."""
+    domain, properties = bean.pattern.partition(":")[0], key_properties(bean.pattern)
+    name = f"{domain}_{properties.pop('type')}_{attribute}"
+    labels = {**dict.fromkeys(bean.labels, "orders"), **dict.fromkeys(bean.parts, "0"), **properties}
+    if "partition" not in bean.parts:
+        labels.pop("topic", None)
+    text = ",".join(f'{_written(key)}="{value}"' for key, value in sorted(labels.items()))
+    return f"{_written(name)}{{{text}}}"
+
+
+def _written(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+_PAGES = {f"/{role}": page_of(role) for role in _VALUES}
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 """The library that shows processes another time (libfaketime of Debian); None: the clock cannot jump on this host."""
 Stumble = Literal["refuse", "reset", "cut", "lose", "slow"]
@@ -111,8 +146,7 @@ class Front:
     def answer(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
         """Status, content type, and body of the page, or of the response of the target."""
         if not self.target:
-            lines = [f"{name} {value}" for name, value in _PAGES.get(path, {}).items()]
-            return 200, "text/plain; version=0.0.4", ("\n".join(lines) + "\n").encode()
+            return 200, "text/plain; version=0.0.4", _PAGES.get(path, "").encode()
         try:
             response = pass_on(self.target, method, path, headers, body)
         except httpx.HTTPError:
