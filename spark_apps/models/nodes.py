@@ -91,17 +91,24 @@ def _busiest_disk(gained: DataFrame) -> DataFrame:
     return (
         gained.where((f.col("metric") == "disk_busy_seconds_total") & ~label("device").rlike(_NO_DISK))
         .groupBy(*NODE)
-        .agg(f.max_by(label("device"), share).alias("busiest_disk"), f.max(share).alias("busiest_disk_ratio"))
+        .agg(
+            f.max_by(label("device"), f.when(share.isNotNull(), f.struct(share, label("device")))).alias(
+                "busiest_disk"
+            ),
+            f.max(share).alias("busiest_disk_ratio"),
+        )
     )
 
 
 def _fullest_file_system(samples: DataFrame) -> DataFrame:
     newest = _file_systems(samples)
     used_percent = 100 * (1 - f.col("available_bytes") / f.col("size_bytes"))
+    # Among equally full ones, each run of the hour names the same.
+    order = f.when(used_percent.isNotNull(), f.struct(used_percent, "mountpoint"))
     return newest.groupBy(*NODE).agg(
-        f.max_by("mountpoint", used_percent).alias("fullest_file_system"),
+        f.max_by("mountpoint", order).alias("fullest_file_system"),
         f.max(used_percent).alias("fullest_file_system_percent"),
-        f.max_by("available_bytes", used_percent).alias("fullest_file_system_available_bytes"),
+        f.max_by("available_bytes", order).alias("fullest_file_system_available_bytes"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_apps.apps.consumer_groups.inventory import groups_of
@@ -96,11 +96,21 @@ def _assignments(sources: dict[str, DataFrame]) -> DataFrame:
     return member.select(*GROUP, "m.client_id", "m.host", f.explode("m.assignment").alias("topic", "assigned"))
 
 
+def badness() -> Column:
+    """Order of partitions: by status, then by age, then by number; those without a status come first.
+
+    Among equal ones it is the lowest number, so that another run of the hour names the same one.
+    """
+    rank = f.array_position(f.array(*map(f.lit, STATUS_WORST_FIRST)), f.col("status"))
+    return f.struct(
+        -f.when(rank > 0, rank).otherwise(99), f.coalesce("lag_seconds", f.lit(-1)), "lag_records",
+        -f.col("partition"), "topic",
+    )  # fmt: skip
+
+
 def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps: DataFrame) -> DataFrame:
     """Rows of metrics.consumer_group_hourly, from the frames of `consumer_partitions` and `group_steps`."""
-    rank = f.array_position(f.array(*map(f.lit, STATUS_WORST_FIRST)), f.col("status"))
-    # The worst partition: by status, then by age, then by number; partitions without a status come last.
-    badness = f.struct(-f.when(rank > 0, rank).otherwise(99), f.coalesce("lag_seconds", f.lit(-1)), "lag_records")
+    order = badness()
     places = partitions.groupBy(*GROUP).agg(
         f.count_distinct("topic").alias("topics"),
         f.count(f.lit(1)).alias("partitions"),
@@ -110,9 +120,9 @@ def consumer_groups(sources: dict[str, DataFrame], partitions: DataFrame, steps:
         f.count_if(f.col("lag_records").isNull()).alias("lag_unknown_partitions"),
         sum_unless_unknown("commits"),
         sum_unless_unknown("records_consumed"),
-        f.max_by("status", badness).alias("status"),
-        f.max_by("topic", badness).alias("worst_topic"),
-        f.max_by("partition", badness).alias("worst_partition"),
+        f.max_by("status", order).alias("status"),
+        f.max_by("topic", order).alias("worst_topic"),
+        f.max_by("partition", order).alias("worst_partition"),
     )
     described = groups_of(sources).select(*GROUP, "state", "members")
     # Without a known commit: 0 if its commits were returned, otherwise unknown.

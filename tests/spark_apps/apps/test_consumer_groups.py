@@ -22,13 +22,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from demo.broker import Broker
 from demo.jars import TOOLS, classpath
 from demo.process import JVM_OPTIONS
+from pyspark.sql import functions as f
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV, Config, load_config
 from streamwarden.base.hours import HOUR, start_of_hour
 from streamwarden.detectors import evaluate, findings, load_detectors
 
 from spark_apps.apps.consumer_groups.inventory import brokers, log_partitions
 from spark_apps.apps.consumer_groups.inventory import topics as topics_of
-from spark_apps.apps.consumer_groups.lag import busy_members
+from spark_apps.apps.consumer_groups.lag import badness, busy_members
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.runtime.class_archive import java
 from spark_apps.sources.kafka_commits import KafkaCommits
@@ -303,6 +304,16 @@ def test_a_commit_older_than_the_available_history_keeps_the_time_of_the_previou
     }
     found = {row.group_id: row.committed_at for row in positions(sources, hour).collect()}
     assert found == {"stands": yesterday.replace(tzinfo=None), "was set": None, "new": None}
+
+
+def test_among_equal_partitions_each_run_names_the_same_one(spark: Any) -> None:
+    equal = [(topic, partition, "ok", 0.5, 3) for topic in ("a", "b") for partition in (0, 1)]
+    columns = "topic string, partition int, status string, lag_seconds double, lag_records bigint"
+    for rows in (equal, equal[::-1]):
+        worst = spark.createDataFrame(rows, columns).coalesce(1).agg(
+            f.max_by("topic", badness()), f.max_by("partition", badness())
+        )  # fmt: skip
+        assert worst.first() == ("b", 0)
 
 
 @pytest.mark.rare
