@@ -397,11 +397,20 @@ def rows_of(warehouse: sa.Engine) -> Rows:
         tables = connection.execute(sa.text(_TABLES)).tuples().all()
         return {
             name: [
-                {c: str(v) for c, v in row.items()}
+                {c: str(_rounded(v)) for c, v in row.items()}
                 for row in connection.execute(sa.text(f"select * from {name}")).mappings()
             ]
             for name, _ in tables
         }
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers to 12 digits: the last ones of a sum depend on the order in which Spark's tasks end."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list) else value
 
 
 def draw_apps(chance: random.Random, wanted: Sequence[Fault] = ()) -> tuple[str, ...]:
