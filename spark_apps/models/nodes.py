@@ -92,9 +92,7 @@ def _busiest_disk(gained: DataFrame) -> DataFrame:
         gained.where((f.col("metric") == "disk_busy_seconds_total") & ~label("device").rlike(_NO_DISK))
         .groupBy(*NODE)
         .agg(
-            f.max_by(label("device"), f.when(share.isNotNull(), f.struct(share, label("device")))).alias(
-                "busiest_disk"
-            ),
+            f.max_by(label("device"), _ranked(share, label("device"))).alias("busiest_disk"),
             f.max(share).alias("busiest_disk_ratio"),
         )
     )
@@ -103,13 +101,17 @@ def _busiest_disk(gained: DataFrame) -> DataFrame:
 def _fullest_file_system(samples: DataFrame) -> DataFrame:
     newest = _file_systems(samples)
     used_percent = 100 * (1 - f.col("available_bytes") / f.col("size_bytes"))
-    # Among equally full ones, each run of the hour names the same.
-    order = f.when(used_percent.isNotNull(), f.struct(used_percent, "mountpoint"))
+    order = _ranked(used_percent, f.col("mountpoint"))
     return newest.groupBy(*NODE).agg(
         f.max_by("mountpoint", order).alias("fullest_file_system"),
         f.max(used_percent).alias("fullest_file_system_percent"),
         f.max_by("available_bytes", order).alias("fullest_file_system_available_bytes"),
     )
+
+
+def _ranked(value: Column, name: Column) -> Column:
+    """Order by a value, among equal ones by name, so that each run of the hour names the same; null: no value."""
+    return f.when(value.isNotNull(), f.struct(value, name))
 
 
 def file_system_hours(configured: DataFrame, samples: DataFrame) -> DataFrame:

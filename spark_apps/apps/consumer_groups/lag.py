@@ -97,9 +97,9 @@ def _assignments(sources: dict[str, DataFrame]) -> DataFrame:
 
 
 def badness() -> Column:
-    """Order of partitions: by status, then by age, then by number; those without a status come first.
+    """Order of partitions, the worst one last: by status, age, and number of records; without a status first.
 
-    Among equal ones it is the lowest number, so that another run of the hour names the same one.
+    Among equal ones the lowest partition is last, so that each run of the hour names the same one.
     """
     rank = f.array_position(f.array(*map(f.lit, STATUS_WORST_FIRST)), f.col("status"))
     return f.struct(
