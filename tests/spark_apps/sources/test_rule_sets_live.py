@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,9 @@ NOT_SERVED = {("kafka-0-8-2.yml", "1.0.1"), ("early koperator", "1.0.1"), ("all 
 JVM = {"heap_used_bytes", "heap_max_bytes", "non_heap_used_bytes", "cpu_seconds_total", "max_file_descriptors"}
 JVM |= {"open_file_descriptors"}
 """The exporter's client library has these of the exporter's own JVM."""
+
+Beans = list[tuple[MBean, Mapping[str, Any]]]
+"""By bean its object names, by object name its attributes."""
 
 
 @dataclass
@@ -95,15 +99,29 @@ def _use(bootstrap_servers: str) -> None:
     assert producer.flush(20) == 0
 
 
-def of_jolokia(url: str, role: Role = "broker") -> list[tuple[MBean, Mapping[str, Any]]]:
-    """Beans by object name: attributes."""
+def of_jolokia(url: str, role: Role = "broker") -> Beans:
     beans = [bean for bean in MBEANS if role in bean.roles]
     asked = [{"type": "read", "mbean": f"{bean.pattern},*"} for bean in beans]
     answers = httpx.post(url, content=json.dumps(asked), timeout=60).json()
     return [(bean, answer.get("value") or {}) for bean, answer in zip(beans, answers, strict=True)]
 
 
-def expected(beans: list[tuple[MBean, Mapping[str, Any]]], rules: RuleSet) -> set[str]:
+def exposed_and_of_jolokia(expose: Callable[[], str], url: str, role: Role) -> tuple[str, Beans]:
+    """A page and the beans, the same before it and after it: clients register metrics while they run."""
+    before = of_jolokia(url, role)
+    for _ in range(5):
+        page, after = expose(), of_jolokia(url, role)
+        if _registered(before) == _registered(after):
+            return page, after
+        before = after
+    raise AssertionError("metrics were registered or removed during each of 5 pages")
+
+
+def _registered(beans: Beans) -> list[dict[str, set[str]]]:
+    return [{name: set(attributes) for name, attributes in by_name.items()} for _, by_name in beans]
+
+
+def expected(beans: Beans, rules: RuleSet) -> set[str]:
     """Metrics of which the rules expose all that it takes, under names of their own."""
     found = set()
     for bean, by_name in beans:
@@ -116,7 +134,7 @@ def expected(beans: list[tuple[MBean, Mapping[str, Any]]], rules: RuleSet) -> se
     return found
 
 
-def by_jolokia(beans: list[tuple[MBean, Mapping[str, Any]]]) -> Values:
+def by_jolokia(beans: Beans) -> Values:
     return {
         (metric, tuple(sorted(labels.items()))): value
         for bean, by_name in beans
@@ -127,13 +145,13 @@ def by_jolokia(beans: list[tuple[MBean, Mapping[str, Any]]]) -> Values:
 @pytest.mark.parametrize("version", BESIDE)
 @pytest.mark.parametrize("rules", BROKERS)
 def test_what_the_rules_carry_has_jolokia_s_values(broker: Watched, rules: str, version: str, tmp_path: Path) -> None:
-    page = exposed_beside(version, BROKERS[rules].to_yaml(hostPort=f"127.0.0.1:{broker.rmi}"), tmp_path)
+    file = BROKERS[rules].to_yaml(hostPort=f"127.0.0.1:{broker.rmi}")
+    page, beans = exposed_and_of_jolokia(partial(exposed_beside, version, file, tmp_path), broker.jolokia, "broker")
     if (rules, version) in NOT_SERVED:
         assert not page
         return
     clashes: list[Clash] = []
     values = read(page.encode(), "broker", clashes)
-    beans = of_jolokia(broker.jolokia)
     assert not clashes
     assert metrics_of(values) - JVM - {"broker_info", "resident_bytes"} == expected(beans, BROKERS[rules]) - JVM
     steady(values, by_jolokia(beans))
@@ -195,10 +213,10 @@ def test_what_the_rules_carry_of_a_streams_application(
     application: Watched, rules: str, version: str, tmp_path: Path
 ) -> None:
     of_rules = APPLICATIONS[rules]
-    page = exposed_beside(version, of_rules.to_yaml(hostPort=f"127.0.0.1:{application.rmi}"), tmp_path)
+    file = of_rules.to_yaml(hostPort=f"127.0.0.1:{application.rmi}")
+    page, beans = exposed_and_of_jolokia(partial(exposed_beside, version, file, tmp_path), application.jolokia, "app")
     clashes: list[Clash] = []
     values = read(page.encode(), "app", clashes)
-    beans = of_jolokia(application.jolokia, "app")
     texts = {"streams_info", "streams_state", "streams_version"}
     # Before 1.0 an exporter drops all series but one that get the same name and labels.
     labels_dropped = {"poll_latency_max_ms", "block_cache_usage_bytes"} if rules == "kafka_stream.yml" else set()
