@@ -34,7 +34,7 @@ from rich.table import Table
 
 from tests.chaos.faults import FAULTS
 from tests.chaos.rounds import ALL, Outcome
-from tests.chaos.share import share
+from tests.chaos.share import share, shares_of
 
 TRACKERS = "tests/plugins/tickets/sinks/test_chaos.py"
 console = Console(highlight=False, soft_wrap=True, width=160)
@@ -107,7 +107,8 @@ def _hour(
         output, enough = manager.Queue(), manager.Event()
         ended = threading.Event()  # a signal handler must not use `enough`: it calls another process
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
-        shares = [pool.submit(share, numbers[start::worlds], seed, only, output, enough) for start in range(worlds)]
+        parts = shares_of(numbers, seed, only, worlds)
+        shares = [pool.submit(share, part, seed, only, output, enough) for part in parts]
         while not (all(one.done() for one in shares) and output.empty()):
             with suppress(queue.Empty):
                 received = output.get(timeout=1)

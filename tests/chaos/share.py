@@ -7,12 +7,24 @@ import random
 import tempfile
 import threading
 import traceback
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tests.chaos.faults import FAULTS
+from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.rounds import Outcome, Reference, Runner, draw_apps, draw_faults, one_round
 from tests.chaos.world import World
+
+
+def shares_of(numbers: Iterable[int], seed: int, only: Sequence[str], worlds: int) -> list[list[int]]:
+    """Numbers of the rounds by world. All rounds of an app are in one world, which needs one reference for them."""
+    by_apps: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for number in numbers:
+        by_apps[draw_apps(_chance(seed, number), _wanted(only))].append(number)
+    shares: list[list[int]] = [[] for _ in range(worlds)]
+    for group in sorted(by_apps.values(), key=len, reverse=True):
+        min(shares, key=len).extend(group)
+    return [sorted(share) for share in shares if share]
 
 
 def share(
@@ -49,7 +61,7 @@ def share(
 
 def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
     """Runs the rounds one after the other in one world; begins the next hour when the current one is too old."""
-    wanted = [fault for fault in FAULTS if fault.name in only]
+    wanted = _wanted(only)
     references: dict[tuple[str, ...], Reference] = {}
     with World(folder) as world:
         runner = Runner(world)
@@ -59,7 +71,7 @@ def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[
                     runner.close()  # its Spark has the addresses of the old hour
                     world.begin_hour()
                     references.clear()
-                chance = random.Random(f"{seed} {number}")  # noqa: S311 — not for secrets
+                chance = _chance(seed, number)
                 apps = draw_apps(chance, wanted)
                 if apps not in references:
                     references[apps] = Reference.of(world, runner, apps)
@@ -67,3 +79,11 @@ def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[
                 yield number, one_round(world, runner, references[apps], faults, chance)
         finally:
             runner.close()
+
+
+def _wanted(only: Sequence[str]) -> list[Fault]:
+    return [fault for fault in FAULTS if fault.name in only]
+
+
+def _chance(seed: int, number: int) -> random.Random:
+    return random.Random(f"{seed} {number}")  # noqa: S311 — not for secrets
