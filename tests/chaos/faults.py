@@ -17,6 +17,8 @@ import psutil
 import sqlalchemy as sa
 from demo.aws_faults import Kind
 from streamwarden.base.catalog import APPS
+from streamwarden.base.embedded import RECOVERY_SECONDS
+from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
@@ -89,15 +91,16 @@ def _crash_postgres(world: World, *_: object) -> None:
 
 def _restart_postgres(world: World) -> None:
     _limit_files(world, "unlimited")
-    until = time.monotonic() + 60
+    until = time.monotonic() + RECOVERY_SECONDS
     while True:
-        with suppress(Exception):
+        try:
             world.start_postgres()
             with engine(embedded_url(world.postgres, "postgres")).connect() as connection:
                 connection.execute(sa.text("select 1"))
                 return
-        if time.monotonic() > until:
-            raise TimeoutError("PostgreSQL does not start again")
+        except (StreamwardenError, sa.exc.OperationalError, subprocess.SubprocessError) as error:
+            if time.monotonic() > until:
+                raise TimeoutError(f"PostgreSQL does not start again: {error}") from error
         time.sleep(0.2)
 
 
