@@ -140,7 +140,9 @@ def check_nodes(nodes: dict[str, Any]) -> None:
         assert node["holds_back"] and node["subtopology"] == "0"
         assert node["readings"] == len(node["ages_ms"]) == 2 * PARTITIONS
         assert 0 < node["age_min_ms"] <= node["age_mean_ms"] <= node["age_max_ms"] < 600_000
-    assert latest["topics"] is windows["topics"] is None and source["age_mean_ms"] <= latest["age_mean_ms"] + 1e-6
+    assert latest["topics"] is windows["topics"] is None
+    # Their means are read one after the other, and records are processed meanwhile.
+    assert source["age_mean_ms"] <= latest["age_mean_ms"] * 1.01
 
 
 def check_clients(clients: Sequence[Any], of_topics: Sequence[Any]) -> None:
@@ -165,7 +167,8 @@ def check_clients(clients: Sequence[Any], of_topics: Sequence[Any]) -> None:
     for producer in producers:
         mine = [row for row in of_topics if (row["kind"], row["client_id"]) == ("producer", producer["client_id"])]
         assert {row["topic"] for row in mine} == changelogs and all(row["record_errors"] == 0 for row in mine)
-        assert sum(row["bytes"] for row in mine) == producer["bytes"] > 0
+        assert producer["bytes"] > 0  # read a moment before or after the bytes by topic
+        assert sum(row["bytes"] for row in mine) == pytest.approx(producer["bytes"], rel=0.05)
     read = [row for row in of_topics if row["kind"] == "consumer"]
     assert {row["topic"] for row in read} == {"orders"} and all(row["record_errors"] is None for row in read)
     assert sum(row["records"] for row in read) <= RECORDS and all(row["bytes"] > row["records"] for row in read)
