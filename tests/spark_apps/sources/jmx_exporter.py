@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 from demo.jar_set import JarSet, ensure, write_locks
@@ -44,6 +45,7 @@ OTEL_AGENT = JarSet(
     lock=Path(__file__).with_name("jars.lock"),
 )
 WITHOUT_RULES = "{}"
+Page, Answer = TypeVar("Page"), TypeVar("Answer")
 _IDLE = "public class Idle { public static void main(String[] a) throws Exception { Thread.sleep(600_000); } }"
 
 
@@ -66,6 +68,19 @@ def exposed_beside(version: str, rules: str, folder: Path) -> str:
             except httpx.TransportError:
                 time.sleep(0.2)
     raise AssertionError("the exporter never listened")
+
+
+def exposed_and_asked(
+    expose: Callable[[], Page], ask: Callable[[], Answer], series: Callable[[Answer], object]
+) -> tuple[Page, Answer]:
+    """A page, and an answer with the same series before and after it: clients register metrics while they run."""
+    before = ask()
+    for _ in range(10):
+        page, after = expose(), ask()
+        if series(before) == series(after):
+            return page, after
+        before = after
+    raise AssertionError("series were added or removed during each of 10 pages")
 
 
 def jmx_rmi_options(port: int) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from spark_apps.sources.jmx_series import names_of, readings_of
 from spark_apps.sources.prometheus import _started_at, series_of
 from tests.spark_apps.sources.agents import PAGE, Agents, running_agents, without_coverage
 from tests.spark_apps.sources.exporter_rules import EXAMPLE
-from tests.spark_apps.sources.jmx_exporter import WITHOUT_RULES, in_jvms_started_here
+from tests.spark_apps.sources.jmx_exporter import WITHOUT_RULES, exposed_and_asked, in_jvms_started_here
 from tests.spark_apps.sources.node_page import BOOTED_AT, node_page
 
 
@@ -414,7 +415,7 @@ def test_a_real_streams_application_exposes_the_same_values_as_over_jolokia(tmp_
             jolokia = f"http://127.0.0.1:{port}/jolokia"
             wait_for_stores(jolokia, 4)
             httpx.get(exporter, timeout=60)  # the first page takes long
-            by_jolokia, by_exporter = asked_in_turn(jolokia, exporter)
+            by_exporter, by_jolokia = asked_in_turn(jolokia, exporter)
     assert by_exporter[RESIDENT] > by_exporter["heap_used_bytes", "{}"]  # type: ignore[operator]
     unlike = ("streams_version", "streams_state")  # a string, and metrics that may change between the two reads
     assert {s for s in known(by_exporter) if s[0] not in unlike} - {RESIDENT} == {
@@ -430,18 +431,12 @@ def test_a_real_streams_application_exposes_the_same_values_as_over_jolokia(tmp_
 
 
 def asked_in_turn(jolokia: str, exporter: str) -> tuple[dict[tuple[str, str], float | None], ...]:
-    """The last values of both; repeated until Jolokia returns the same series before and after: clients add metrics."""
+    """The last values of both, of the same series."""
 
     def said(address: str, protocol: str) -> dict[tuple[str, str], float | None]:
         return last_of(ask(address, protocol=protocol, role="app", timeout_seconds=30), address)
 
-    before = said(jolokia, "jolokia")
-    for _ in range(10):
-        by_exporter, after = said(exporter, "prometheus"), said(jolokia, "jolokia")
-        if known(before) == known(after):
-            return after, by_exporter
-        before = after
-    raise AssertionError("the application never said the same twice")
+    return exposed_and_asked(partial(said, exporter, "prometheus"), partial(said, jolokia, "jolokia"), known)
 
 
 def known(values: dict[tuple[str, str], float | None]) -> set[tuple[str, str]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from tests.spark_apps.sources.jmx_exporter import (
     BESIDE,
     OTEL_AGENT,
     STRIMZI_REPORTER,
+    exposed_and_asked,
     exposed_beside,
     jmx_rmi_options,
 )
@@ -106,17 +107,6 @@ def of_jolokia(url: str, role: Role = "broker") -> Beans:
     return [(bean, answer.get("value") or {}) for bean, answer in zip(beans, answers, strict=True)]
 
 
-def exposed_and_of_jolokia(expose: Callable[[], str], url: str, role: Role) -> tuple[str, Beans]:
-    """A page and the beans, the same before it and after it: clients register metrics while they run."""
-    before = of_jolokia(url, role)
-    for _ in range(5):
-        page, after = expose(), of_jolokia(url, role)
-        if _registered(before) == _registered(after):
-            return page, after
-        before = after
-    raise AssertionError("metrics were registered or removed during each of 5 pages")
-
-
 def _registered(beans: Beans) -> list[dict[str, set[str]]]:
     return [{name: set(attributes) for name, attributes in by_name.items()} for _, by_name in beans]
 
@@ -146,7 +136,9 @@ def by_jolokia(beans: Beans) -> Values:
 @pytest.mark.parametrize("rules", BROKERS)
 def test_what_the_rules_carry_has_jolokia_s_values(broker: Watched, rules: str, version: str, tmp_path: Path) -> None:
     file = BROKERS[rules].to_yaml(hostPort=f"127.0.0.1:{broker.rmi}")
-    page, beans = exposed_and_of_jolokia(partial(exposed_beside, version, file, tmp_path), broker.jolokia, "broker")
+    page, beans = exposed_and_asked(
+        partial(exposed_beside, version, file, tmp_path), partial(of_jolokia, broker.jolokia), _registered
+    )
     if (rules, version) in NOT_SERVED:
         assert not page
         return
@@ -214,7 +206,9 @@ def test_what_the_rules_carry_of_a_streams_application(
 ) -> None:
     of_rules = APPLICATIONS[rules]
     file = of_rules.to_yaml(hostPort=f"127.0.0.1:{application.rmi}")
-    page, beans = exposed_and_of_jolokia(partial(exposed_beside, version, file, tmp_path), application.jolokia, "app")
+    page, beans = exposed_and_asked(
+        partial(exposed_beside, version, file, tmp_path), partial(of_jolokia, application.jolokia, "app"), _registered
+    )
     clashes: list[Clash] = []
     values = read(page.encode(), "app", clashes)
     texts = {"streams_info", "streams_state", "streams_version"}
