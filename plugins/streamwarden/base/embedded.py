@@ -170,15 +170,14 @@ def _runs_here(pid: int | None, folder: Path) -> bool:
     """Whether the process is a server of this folder; pid None: whether any process is."""
     import psutil
 
-    def is_server(process: psutil.Process) -> bool:
+    def is_server(pid: int) -> bool:
         try:
+            process = psutil.Process(pid)
             return process.name() == "postgres" and str(folder) in process.cmdline()
         except psutil.Error:
             return False
 
-    if pid is None:
-        return any(is_server(process) for process in psutil.process_iter())
-    return psutil.pid_exists(pid) and is_server(psutil.Process(pid))
+    return any(map(is_server, psutil.pids() if pid is None else [pid]))
 
 
 def _answers(folder: Path) -> bool:
