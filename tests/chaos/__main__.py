@@ -107,8 +107,9 @@ def _hour(
         output, enough = manager.Queue(), manager.Event()
         ended = threading.Event()  # a signal handler must not use `enough`: it calls another process
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
-        parts = shares_of(numbers, seed, only, worlds)
-        shares = [pool.submit(share, part, seed, only, output, enough) for part in parts]
+        shares = [
+            pool.submit(share, rounds, seed, only, output, enough) for rounds in shares_of(numbers, seed, only, worlds)
+        ]
         while not (all(one.done() for one in shares) and output.empty()):
             with suppress(queue.Empty):
                 received = output.get(timeout=1)

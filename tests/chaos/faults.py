@@ -98,7 +98,7 @@ def _restart_postgres(world: World) -> None:
             with engine(embedded_url(world.postgres, "postgres")).connect() as connection:
                 connection.execute(sa.text("select 1"))
                 return
-        except (StreamwardenError, sa.exc.OperationalError, subprocess.SubprocessError) as error:
+        except (StreamwardenError, sa.exc.OperationalError) as error:
             if time.monotonic() > until:
                 raise TimeoutError(f"PostgreSQL does not start again: {error}") from error
         time.sleep(0.2)

@@ -16,11 +16,16 @@ from tests.chaos.rounds import Outcome, Reference, Runner, draw_apps, draw_fault
 from tests.chaos.world import World
 
 
+def apps_of(number: int, seed: int, only: Sequence[str]) -> tuple[str, ...]:
+    """Apps of a round."""
+    return draw_apps(_chance(seed, number), _wanted(only))
+
+
 def shares_of(numbers: Iterable[int], seed: int, only: Sequence[str], worlds: int) -> list[list[int]]:
     """Numbers of the rounds by world. All rounds of an app are in one world, which needs one reference for them."""
     by_apps: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for number in numbers:
-        by_apps[draw_apps(_chance(seed, number), _wanted(only))].append(number)
+        by_apps[apps_of(number, seed, only)].append(number)
     shares: list[list[int]] = [[] for _ in range(worlds)]
     for group in sorted(by_apps.values(), key=len, reverse=True):
         min(shares, key=len).extend(group)

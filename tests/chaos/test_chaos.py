@@ -24,8 +24,8 @@ from streamwarden.store.migrate import migrate, require_migrated
 
 from spark_apps.sources.recognition import recognized
 from tests.chaos.faults import FAULTS, Fault
-from tests.chaos.rounds import ALL, Reference, Rows, Runner, draw_apps, draw_faults, one_round, unreported
-from tests.chaos.share import share, shares_of
+from tests.chaos.rounds import ALL, Reference, Rows, Runner, draw_faults, one_round, unreported
+from tests.chaos.share import apps_of, share, shares_of
 from tests.chaos.world import FAKETIME, Clock, World, page_of
 from tests.spark_apps.sources.test_rule_sets import metrics_of, read
 from tests.variations import rare_after
@@ -206,7 +206,7 @@ def test_a_round_that_raises_is_reported_and_the_next_one_has_a_new_world(monkey
 def test_rounds_of_the_same_apps_are_in_the_same_world_and_each_round_is_in_one() -> None:
     shares = shares_of(range(300), 7, (), 3)
     assert sorted(number for part in shares for number in part) == [*range(300)]
-    apps = [{draw_apps(random.Random(f"7 {number}")) for number in part} for part in shares]  # noqa: S311
+    apps = [{apps_of(number, 7, ()) for number in part} for part in shares]
     assert len(apps) == 3 and sum(map(len, apps)) == len(set().union(*apps))
     assert max(map(len, shares)) < 2 * min(map(len, shares))
 

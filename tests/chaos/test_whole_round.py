@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.faults import FAULTS
-from tests.chaos.rounds import draw_apps
-from tests.chaos.share import outcomes_of
+from tests.chaos.share import apps_of, outcomes_of
 
 SEED, FAULT = 1, "PostgreSQL crashed"
 
@@ -26,5 +23,4 @@ def test_an_hour_that_lost_its_database_is_complete_afterwards(tmp_path: Path) -
 
 def _first_round_of(app: str) -> int:
     """Number of the first round that draws this app alone."""
-    wanted = [fault for fault in FAULTS if fault.name == FAULT]
-    return next(n for n in count() if draw_apps(random.Random(f"{SEED} {n}"), wanted) == (app,))  # noqa: S311
+    return next(number for number in count() if apps_of(number, SEED, [FAULT]) == (app,))
