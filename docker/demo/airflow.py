@@ -108,12 +108,31 @@ class Airflow:
             StreamwardenError: the run failed, or took longer than RUN_SECONDS.
         """
         self.wait_until_ready()
-        with self._client() as client:
-            run_id = self._trigger(client, hour)
-            self._place.say(f"Airflow {self.version} runs the hour {hour:%Y-%m-%d %H:%M} UTC")
-            state = self._follow(client, run_id)
-        if state != "success":
+        run_id = self.trigger(hour)
+        self._place.say(f"Airflow {self.version} runs the hour {hour:%Y-%m-%d %H:%M} UTC")
+        if (state := self._follow(run_id)) != "success":
             raise StreamwardenError(f"the hourly run ended as {state}: {self.url}/dags/hourly/runs/{run_id}")
+
+    def trigger(self, hour: datetime) -> str:
+        """Triggers a run of the DAG `hourly` for the hour and returns its id."""
+        with self._client() as client:
+            return self._trigger(client, hour)
+
+    def progress(self, run_id: str) -> tuple[str, list[dict[str, Any]]]:
+        """State of a run of the DAG `hourly`, and its task instances as in Airflow's REST API.
+
+        Raises:
+            StreamwardenError: the API server responds with an error.
+            httpx.HTTPError: it does not respond.
+        """
+        with self._client() as client:
+            state = str(_must(client.get(f"/dags/hourly/dagRuns/{run_id}"))["state"])
+            tasks = _must(client.get(f"/dags/hourly/dagRuns/{run_id}/taskInstances"))["task_instances"]
+        return state, tasks
+
+    def process(self, component: str) -> Process:
+        """The process of a component."""
+        return next(process for process in self._processes if process.name == f"airflow-{component}")
 
     def where_to_click(self) -> list[str]:
         """Lines with URLs and logins for the user."""
@@ -242,13 +261,12 @@ class Airflow:
         run = {"dag_run_id": run_id, "logical_date": now.isoformat(), **interval, "conf": {"settle": False}}
         return str(_must(client.post("/dags/hourly/dagRuns", json=run))["dag_run_id"])
 
-    def _follow(self, client: httpx.Client, run_id: str) -> str:
+    def _follow(self, run_id: str) -> str:
         printed: set[str] = set()
         deadline = time.monotonic() + RUN_SECONDS
         while time.monotonic() < deadline:
             self.check()
-            state = str(_must(client.get(f"/dags/hourly/dagRuns/{run_id}"))["state"])
-            tasks = _must(client.get(f"/dags/hourly/dagRuns/{run_id}/taskInstances"))["task_instances"]
+            state, tasks = self.progress(run_id)
             for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
                 if task["state"] in _FINAL and task["task_id"] not in printed:
                     printed.add(task["task_id"])

@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -57,6 +58,9 @@ from demo.aws_wire import (
 )  # fmt: skip
 from demo.demo_world import demo_world
 from demo.world import World
+
+_ENDLESS_BYTES = 2**50
+_BLANKS = b" " * 2**16
 
 
 class TokenBucket:
@@ -274,7 +278,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Raises the refusal that is due; gives back a fault that spoils the answer instead."""
         facts = {"action": call.action, "account": caller.account, "region": caller.region}
         self.endpoint.admit(call.service, caller)
-        fault = self.endpoint.faults.take("throttle", "deny", "server_error", "reset", "hang", "malformed", **facts)
+        fault = self.endpoint.faults.take(
+            "throttle", "deny", "server_error", "reset", "hang", "endless", "malformed", **facts
+        )
         if fault is None:
             return None
         if fault.kind == "throttle":
@@ -294,6 +300,12 @@ class _Handler(BaseHTTPRequestHandler):
         if fault.kind == "hang":
             self.endpoint.stopping.wait(fault.seconds)
             self.close_connection = True
+        elif fault.kind == "endless":
+            self._send(200, {**headers, "Content-Length": str(_ENDLESS_BYTES)}, answered, request_id)
+            self.close_connection = True
+            with suppress(OSError):  # the client has given up
+                while not self.endpoint.stopping.is_set():
+                    self.wfile.write(_BLANKS)
         elif fault.kind == "malformed":
             self._send(200, headers, answered[: len(answered) // 2], request_id)
         else:  # reset: half a page, then the connection dies

@@ -9,7 +9,16 @@ from typing import Any, Literal
 from demo.world import Metric
 
 Kind = Literal[
-    "throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial", "forbidden"
+    "throttle",
+    "deny",
+    "server_error",
+    "reset",
+    "hang",
+    "endless",
+    "malformed",
+    "internal_error",
+    "partial",
+    "forbidden",
 ]
 
 

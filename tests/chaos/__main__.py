@@ -1,12 +1,12 @@
 """`make chaos [PART=hour] [N=1000]`: random kills and faults; the result must be as if there had been none.
 
     trackers   requests to each tracker lost, late, doubled, wrong: the property tests of `make test` with more examples
-    hour       the hour while drivers, JVMs, PostgreSQL, brokers, AWS, metrics, and the tracker fail
+    hour       the hour while drivers, JVMs, PostgreSQL, brokers, AWS, metrics, the tracker, and Airflow fail
 
 A round of `hour` draws an app, sometimes all apps, and up to six faults from its seed and number: `--seed 7 --round 17`
-repeats that round. Rounds are run until N faults occurred. An incomplete hour is run again. With `--keep FILE` a run
-with the same seed continues where the last one ended; SIGTERM ends it after the current rounds. The exit code is 1 if
-anything was lost, doubled, or not reported.
+repeats that round. Some rounds run several hours in random order, some the DAG in a real Airflow. Rounds are run until
+N faults occurred. An incomplete hour is run again. With `--keep FILE` a run with the same seed continues where the last
+one ended; SIGTERM ends it after the current rounds. The exit code is 1 if anything was lost, doubled, or not reported.
 """
 
 from __future__ import annotations

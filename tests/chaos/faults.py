@@ -15,14 +15,16 @@ from dataclasses import dataclass
 
 import psutil
 import sqlalchemy as sa
-from demo.aws_faults import Kind
+from demo.aws_faults import Kind as AwsKind
 from streamwarden.base.catalog import APPS
 from streamwarden.base.embedded import RECOVERY_SECONDS
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
-from tests.chaos.world import FAKETIME, Stumble, World, tree
+from tests.chaos.world import FAKETIME, Kind, Stumble, World, tree
+
+EVERY_KIND: frozenset[Kind] = frozenset({"hour", "backfill", "airflow"})
 
 
 def _asking(*sources: str) -> frozenset[str]:
@@ -54,6 +56,8 @@ class Fault:
     """Whether a run refuses to start under this fault."""
     needs_clock: bool = False
     """Whether the fault needs processes that see the clock of the world."""
+    kinds: frozenset[Kind] = frozenset({"hour", "backfill"})
+    """Kinds of rounds that have the fault."""
 
     @property
     def is_available(self) -> bool:
@@ -143,7 +147,7 @@ def _pause_broker(world: World, *_: object) -> None:
         psutil.Process(world.broker.pid).send_signal(signal.SIGSTOP)
 
 
-def _aws(kind: Kind) -> Fault:
+def _aws(kind: AwsKind) -> Fault:
     def begin(world: World, _: psutil.Process, chance: random.Random) -> None:
         assert world.aws
         world.aws.faults.inject(kind, times=chance.randint(1, 12), after=chance.randint(0, 3), seconds=2.0)
@@ -152,7 +156,7 @@ def _aws(kind: Kind) -> Fault:
         assert world.aws
         world.aws.faults.clear()
 
-    return Fault(f"AWS: {kind}", begin, end, meets=ASK_AWS)
+    return Fault(f"AWS: {kind}", begin, end, meets=ASK_AWS, kinds=EVERY_KIND)
 
 
 def _front(name: str, which: str, stumble: Stumble, meets: frozenset[str] = frozenset(APPS)) -> Fault:
@@ -162,7 +166,22 @@ def _front(name: str, which: str, stumble: Stumble, meets: frozenset[str] = froz
     def end(world: World) -> None:
         getattr(world, which).stumble = None
 
-    return Fault(f"{name}: {stumble}", begin, end, meets=meets, is_trackers=which == "tracker")
+    return Fault(f"{name}: {stumble}", begin, end, meets=meets, is_trackers=which == "tracker", kinds=EVERY_KIND)
+
+
+def _of_airflow(component: str) -> Fault:
+    """Kills only this process. Its children, such as the tasks of a scheduler, end when it is started again."""
+
+    def begin(world: World, *_: object) -> None:
+        assert world.airflow
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(world.airflow.process(component).pid).kill()
+
+    def end(world: World) -> None:
+        assert world.airflow
+        world.airflow.process(component).start()
+
+    return Fault(f"Airflow: {component} killed", begin, end, kinds=frozenset({"airflow"}))
 
 
 def _newer_release(world: World, *_: object) -> None:
@@ -202,21 +221,25 @@ def _right_clock(world: World) -> None:
     time.sleep(2)  # until processes see it
 
 
-TWO_RUNS = Fault("two runs of the hour", lambda *_: None, is_beforehand=True)
+BACKFILL = Fault("backfill in random order", lambda *_: None, is_beforehand=True, kinds=frozenset({"backfill"}))
+TWO_RUNS = Fault("two runs of the hour", lambda *_: None, is_beforehand=True, kinds=EVERY_KIND)
 FAULTS = (
     Fault("driver killed", _kill(tree), kills_runner=True),
     Fault("JVM killed", _kill(jvms), kills_runner=True),
     Fault("Python workers killed", _kill(_python_workers)),
     Fault("PostgreSQL crashed", _crash_postgres, _restart_postgres),
     Fault("PostgreSQL disk full", _fill_disk, _restart_postgres),
-    Fault("connections cut", _cut_connections),
+    Fault("connections cut", _cut_connections, kinds=EVERY_KIND),
     Fault("newer release's schema", _newer_release, _older_again, is_beforehand=True, is_refused=True),
     Fault("older schema", _older_schema, _migrate, is_beforehand=True, is_refused=True),
     Fault("clock jumps", _jump, _right_clock, needs_clock=True),
     Fault("broker killed", _kill_broker, _resume_broker, meets=ASK_BROKERS),
     Fault("broker hangs", _pause_broker, _resume_broker, meets=ASK_BROKERS),
-    *map(_aws, ("throttle", "deny", "server_error", "reset", "hang", "malformed", "internal_error", "partial")),
-    *(_front("metrics", "agents", stumble, ASK_JVMS) for stumble in ("refuse", "reset", "cut", "slow")),
-    *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow")),
+    *map(_aws, ("throttle", "deny", "server_error", "reset", "hang", "endless")),
+    *map(_aws, ("malformed", "internal_error", "partial")),
+    *(_front("metrics", "agents", stumble, ASK_JVMS) for stumble in ("refuse", "reset", "cut", "slow", "endless")),
+    *(_front("tracker", "tracker", stumble) for stumble in ("refuse", "reset", "cut", "lose", "slow", "endless")),
+    *map(_of_airflow, ("scheduler", "api-server")),
+    BACKFILL,
     TWO_RUNS,
 )

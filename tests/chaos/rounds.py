@@ -8,36 +8,28 @@ durations), and the tickets in the tracker.
 from __future__ import annotations
 
 import itertools
-import json
 import queue
 import random
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-import psutil
 import sqlalchemy as sa
 from streamwarden.base.catalog import APPS
 
-from tests.chaos.faults import FAULTS, TWO_RUNS, Fault, jvms
-from tests.chaos.world import World, environment_of, tree
+from tests.chaos.faults import FAULTS, TWO_RUNS, Fault
+from tests.chaos.runners import Runner
+from tests.chaos.world import Kind, World
 
 ALL = tuple(APPS)
-ALL_SHARE = 0.04
-"""Share of the rounds that run the hour of all apps."""
-RUN_SECONDS = 240
-"""Longest duration of a disturbed run; a longer one hangs."""
-LONGEST_WAIT_SECONDS = 900
-"""Longest duration of an undisturbed run, on a host that is busy with other work."""
+ALL_SHARE, AIRFLOW_SHARE = 0.04, 0.01
+"""Shares of the rounds that run the hour of all apps: in one process, and as the hourly DAG, which takes minutes."""
+BACKFILL_SHARE = 0.04
+"""Share of the rounds that run an app for several hours in random order."""
 _TABLES = """
     select c.oid::regclass::text as name,
       (select array_agg(a.attname::text order by a.attnum) from pg_attribute as a
@@ -63,85 +55,11 @@ Rows = dict[str, list[dict[str, str]]]
 """Rows by table, each value as text."""
 
 
-class Runner:
-    """A process that runs hours, and stays warm between them."""
+class Subject(NamedTuple):
+    """What a round runs."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._log = world.folder / "runner.log"
-        self._child: subprocess.Popen[str] | None = None
-
-    @cached_property
-    def twin(self) -> Runner:
-        """A second process, for a concurrent run of the hour."""
-        return Runner(self._world)
-
-    @property
-    def process(self) -> psutil.Process:
-        assert self._child
-        return psutil.Process(self._child.pid)
-
-    def start(self) -> None:
-        """Starts the process, unless it is running."""
-        if self._child is None or self._child.poll() is not None:
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.runner"],
-                env=environment_of(self._world),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log.open("a"),
-                text=True, start_new_session=True,
-            )  # fmt: skip
-
-    def ask(self, apps: Sequence[str], answers: queue.Queue[dict[str, Any]]) -> None:
-        """Runs the hour of these apps. Puts the answer into the queue, or `{"gone": True}` if the process has ended."""
-        self.start()
-        child = self._child
-        assert child and child.stdin and child.stdout
-        child.stdin.write(json.dumps({"hour": self._world.hour.isoformat(), "apps": apps}) + "\n")
-        child.stdin.flush()
-
-        def listen() -> None:
-            line = child.stdout.readline() if child.stdout else ""
-            answers.put(json.loads(line) if line else {"gone": True})
-
-        threading.Thread(target=listen, daemon=True).start()
-
-    def run(self, apps: Sequence[str]) -> dict[str, Any]:
-        """Runs the hour of the world, undisturbed, and returns the answer.
-
-        Raises:
-            TimeoutError: no answer within LONGEST_WAIT_SECONDS; with the stacks.
-        """
-        answers: queue.Queue[dict[str, Any]] = queue.Queue()
-        self.ask(apps, answers)
-        try:
-            return answers.get(timeout=LONGEST_WAIT_SECONDS)
-        except queue.Empty:
-            raise TimeoutError(f"the undisturbed hour did not end:\n{self.stacks()}") from None
-
-    def stacks(self) -> str:
-        """Stack traces of the process and its JVMs."""
-        with self._log.open("a") as log:
-            before = self._log.stat().st_size
-            self.process.send_signal(signal.SIGUSR1)
-            for jvm in jvms(self.process):
-                subprocess.run(["jstack", str(jvm.pid)], stdout=log, stderr=log, timeout=30, check=False)
-        return self._log.read_bytes()[before:].decode(errors="replace")
-
-    def close(self) -> None:
-        """Kills the process and its twin."""
-        self.kill()
-        if "twin" in vars(self):
-            self.twin.kill()
-
-    def kill(self) -> None:
-        """Kills the process and its children."""
-        if self._child is not None:
-            with suppress(psutil.NoSuchProcess):
-                for process in tree(self.process):
-                    with suppress(psutil.NoSuchProcess):
-                        process.kill()
-            self._child.wait()
-            self._child = None
+    apps: tuple[str, ...]
+    kind: Kind
 
 
 @dataclass
@@ -172,19 +90,21 @@ class Reference:
     blocked: frozenset[str]
     """Detectors that are not evaluated without the other apps."""
     run_seconds: float
+    kind: Kind = "hour"
 
     @classmethod
-    def of(cls, world: World, runner: Runner, apps: tuple[str, ...]) -> Reference:
-        """Runs the hour undisturbed in two new warehouses.
+    def of(cls, world: World, runner: Runner, subject: Subject) -> Reference:
+        """Runs the hours undisturbed, in order, in two new warehouses.
 
         Raises:
             RuntimeError: a further run in the same warehouse changes something.
         """
+        apps, hours = subject.apps, world.hours(subject.kind)
         seen = []
         for _ in range(2):
             warehouse = fresh(world)
             begun = time.monotonic()
-            answer = _undisturbed(runner, apps)
+            answer = _undisturbed(runner, hours, apps)
             run_seconds = time.monotonic() - begun  # kept from the second run: the first one may warm up
             seen.append((rows_of(warehouse), Counter(one["title"] for one in world.issues())))
         (_, _), (rows, titles) = seen
@@ -195,8 +115,8 @@ class Reference:
                 one for one in columns
                 if _values(lines, one) == _values(seen[0][0][table], one) and one not in _VARIABLE.get(table, ())
             ]  # fmt: skip
-        reference = cls(apps, rows, steady, titles, frozenset(answer["not_evaluated"]), run_seconds)
-        _undisturbed(runner, apps)
+        reference = cls(apps, rows, steady, titles, frozenset(answer["not_evaluated"]), run_seconds, subject.kind)
+        _undisturbed(runner, hours, apps)
         if wrong := reference.against(world, rows_of(warehouse)):
             raise RuntimeError(f"the undisturbed hour changes when it is run again: {wrong}")
         return reference
@@ -208,7 +128,8 @@ class Reference:
             columns = [
                 one for one in steady if not (delivered_with_gaps and one in _COLUMNS_OF_DELIVERY.get(table, ()))
             ]
-            ours, theirs = (_counted(_since(world.hour, all_rows[table]), columns) for all_rows in (self.rows, rows))
+            first, *_ = world.hours(self.kind)
+            ours, theirs = (_counted(_since(first, all_rows[table]), columns) for all_rows in (self.rows, rows))
             lost, more = ours - theirs, theirs - ours
             if (
                 delivered_with_gaps and table in _COLUMNS_OF_DELIVERY and columns
@@ -225,8 +146,8 @@ class Reference:
         return wrong
 
 
-def _undisturbed(runner: Runner, apps: tuple[str, ...]) -> dict[str, Any]:
-    answer = runner.run(apps)
+def _undisturbed(runner: Runner, hours: Sequence[datetime], apps: tuple[str, ...]) -> dict[str, Any]:
+    answer = runner.run(hours, apps)
     if answer["failed"] or (apps == ALL and answer["not_evaluated"]):
         raise RuntimeError(f"the undisturbed hour is incomplete: {answer}")
     return answer
@@ -235,7 +156,11 @@ def _undisturbed(runner: Runner, apps: tuple[str, ...]) -> dict[str, Any]:
 def one_round(
     world: World, runner: Runner, reference: Reference, faults: Sequence[Fault], chance: random.Random
 ) -> Outcome:
-    """Runs the hour under these faults, and again if it is incomplete; returns what is wrong afterwards."""
+    """Runs the hours under these faults, and again if they are incomplete; returns what is wrong afterwards.
+
+    Several hours are run in random order, each time in another one.
+    """
+    hours, apps = world.hours(reference.kind), reference.apps
     warehouse = fresh(world)
     runner.start()
     met = [fault for fault in faults if fault.is_beforehand]
@@ -245,8 +170,8 @@ def one_round(
     twin_answers: queue.Queue[dict[str, Any]] = queue.Queue()
     has_twin = TWO_RUNS in met
     if has_twin:
-        runner.twin.ask(reference.apps, twin_answers)
-    runner.ask(reference.apps, answers)
+        runner.twin.ask(chance.sample(hours, len(hours)), apps, twin_answers)
+    runner.ask(chance.sample(hours, len(hours)), apps, answers)
     later = [fault for fault in faults if not fault.is_beforehand]
     for fault in later:
         time.sleep(chance.uniform(0, reference.run_seconds / len(later)))
@@ -266,7 +191,7 @@ def one_round(
     disturbed = _ending(answer)
     wrong = [*_violations("the disturbed run", answer)]
     if "failed" in answer:
-        wrong += unreported(reference, warehouse)
+        wrong += unreported(reference, warehouse, hours)
     if has_twin:
         wrong += _violations("the second run", twin_answer)
         if "gone" in twin_answer:
@@ -277,24 +202,24 @@ def one_round(
     if restarts:
         runner.kill()
     repaired = "by itself"
-    with_gaps = bool(apps_with_gaps(warehouse) | apps_not_loaded(warehouse, reference.apps))
+    with_gaps = bool(apps_with_gaps(warehouse) | apps_not_loaded(warehouse, apps, hours))
     left = reference.against(world, rows_of(warehouse), delivered_with_gaps=with_gaps) + leftovers(warehouse)
     if disturbed != "complete" or left:
         repaired = "by restart and rerun" if restarts else "by rerun"
-        again = runner.run(reference.apps)
+        again = runner.run(chance.sample(hours, len(hours)), apps)
         if "got no clear response" in str(again.get("failed")):  # a lost response: the tracker gets time to settle
             _let_trackers_settle(warehouse)
-            again = runner.run(reference.apps)
+            again = runner.run(chance.sample(hours, len(hours)), apps)
         if again.get("failed") or {*again.get("not_evaluated", ())} - reference.blocked:
             wrong.append(f"the hour is incomplete after the repair: {again}")
         left = reference.against(world, rows_of(warehouse), delivered_with_gaps=with_gaps) + leftovers(warehouse)
     seconds = time.monotonic() - begun
-    return Outcome(reference.apps, [fault.name for fault in met], disturbed, seconds, repaired, wrong + left)
+    return Outcome(apps, [fault.name for fault in met], disturbed, seconds, repaired, wrong + left)
 
 
 def _answer(runner: Runner, answers: queue.Queue[dict[str, Any]]) -> dict[str, Any]:
     try:
-        return answers.get(timeout=RUN_SECONDS)
+        return answers.get(timeout=runner.run_seconds)
     except queue.Empty:
         return {"hung": runner.stacks()}
 
@@ -311,7 +236,7 @@ def _ending(answer: dict[str, Any]) -> str:
 def _violations(run: str, answer: dict[str, Any]) -> list[str]:
     """What no run may do under any fault: hang, or end with a traceback."""
     if "hung" in answer:
-        return [f"{run} had not ended after {RUN_SECONDS} s:\n{answer['hung']}"]
+        return [f"{run} hung:\n{answer['hung']}"]
     return [f"{run} ended with a traceback: {answer['traceback']}"] if "traceback" in answer else []
 
 
@@ -326,22 +251,26 @@ def _let_trackers_settle(warehouse: sa.Engine) -> None:
         connection.exec_driver_sql("update tickets.issue set unsure_at = least(unsure_at, now()) - interval '1 day'")
 
 
-def unreported(reference: Reference, warehouse: sa.Engine) -> list[str]:
-    """Missing rows of apps that reported a complete load with all sources answered.
+def unreported(reference: Reference, warehouse: sa.Engine, hours: Sequence[datetime]) -> list[str]:
+    """Missing rows of apps that reported a complete load of all hours with all sources answered.
 
     A single failed reading is reported by the number of `samples` instead. A row of five minutes counts as five rows of
     one minute: CloudWatch returns five-minute rows for an hour long past, and the clock may have jumped ahead.
     """
     rows = rows_of(warehouse)
     with warehouse.connect() as connection:
-        loads = connection.execute(sa.text("select app, rows from detect.load where status = 'loaded'")).tuples().all()
+        found = connection.execute(sa.text("select app, rows from detect.load where status = 'loaded'")).tuples().all()
+    loads = defaultdict[str, list[dict[str, int]]](list)
+    for app, loaded in found:
+        loads[app].append(loaded)
     gaps = apps_with_gaps(warehouse)
     wrong = []
-    for app, loaded in loads:
-        if app in gaps or _samples(rows, loaded) < _samples(reference.rows, loaded):
+    for app, by_hour in loads.items():
+        tables = {table for loaded in by_hour for table in loaded}
+        if app in gaps or len(by_hour) < len(hours) or _samples(rows, tables) < _samples(reference.rows, tables):
             continue
-        for table, number in loaded.items():
-            known = len(reference.rows[table])
+        for table in sorted(tables):
+            number, known = sum(loaded[table] for loaded in by_hour), len(reference.rows[table])
             if number < known and _seconds_of(rows[table]) < _seconds_of(reference.rows[table]):
                 wrong.append(f"{table}: {known - number} rows are missing, and {app} reported no missing data")
     return wrong
@@ -353,11 +282,12 @@ def apps_with_gaps(warehouse: sa.Engine) -> set[str]:
         return set(connection.execute(sa.text("select app from detect.coverage where status <> 'complete'")).scalars())
 
 
-def apps_not_loaded(warehouse: sa.Engine, apps: Iterable[str]) -> set[str]:
-    """Apps that were not loaded when tickets were filed."""
+def apps_not_loaded(warehouse: sa.Engine, apps: Iterable[str], hours: Sequence[datetime]) -> set[str]:
+    """Apps that were not loaded for all of the hours when tickets were filed."""
     with warehouse.connect() as connection:
-        loaded = connection.execute(sa.text("select app from detect.load where status = 'loaded'")).scalars()
-        return set(apps) - set(loaded)
+        loads = connection.execute(sa.text("select app from detect.load where status = 'loaded'")).scalars()
+        loaded = Counter(loads)
+        return {app for app in apps if loaded[app] < len(hours)}
 
 
 def _samples(rows: Rows, tables: Iterable[str]) -> int:
@@ -413,23 +343,33 @@ def _rounded(value: Any) -> Any:
     return [_rounded(one) for one in value] if isinstance(value, list) else value
 
 
-def draw_apps(chance: random.Random, wanted: Sequence[Fault] = ()) -> tuple[str, ...]:
-    """One app that all these faults can disturb; with a chance of ALL_SHARE, all apps."""
+def draw_subject(chance: random.Random, wanted: Sequence[Fault] = ()) -> Subject:
+    """One app that all these faults can disturb, or all apps; the kind of round that has these faults."""
+    draw = chance.random()
+    kinds = frozenset[Kind]({"hour", "backfill", "airflow"}).intersection(*(fault.kinds for fault in wanted))
+    if "hour" not in kinds:
+        [kind] = kinds
+    elif wanted:
+        kind = "hour"
+    else:
+        kind = "airflow" if draw < AIRFLOW_SHARE else "backfill" if draw > 1 - BACKFILL_SHARE else "hour"
     meeting = sorted(frozenset(ALL).intersection(*(fault.meets for fault in wanted)))
-    return ALL if chance.random() < ALL_SHARE or not meeting else (chance.choice(meeting),)
+    is_whole = kind == "airflow" or AIRFLOW_SHARE <= draw < AIRFLOW_SHARE + ALL_SHARE or not meeting
+    return Subject(ALL if is_whole else (chance.choice(meeting),), kind)
 
 
 def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
     """Two to six different faults that can disturb these apps; the last ones may come too late.
 
-    A fault that prevents every run is drawn alone: no other fault could take effect.
+    A fault that prevents every run is drawn alone: no other fault could take effect. A fault that only this kind of
+    round has is always among them.
     """
     met = [
         fault for fault in FAULTS
-        if fault.is_available and fault.meets.intersection(reference.apps)
+        if fault.is_available and fault.meets.intersection(reference.apps) and reference.kind in fault.kinds
         and (reference.titles or not fault.is_trackers)
     ]  # fmt: skip
-    first = chance.choice(met)
+    first = chance.choice([fault for fault in met if fault.kinds == {reference.kind}] or met)
     others = [fault for fault in met if fault is not first and not fault.is_refused]
     return [first] if first.is_refused else [first, *chance.sample(others, chance.choice((1, 2, 3, 3, 4, 5)))]
 

@@ -1,7 +1,7 @@
-"""Runs an hour as `streamwarden run` does for each line of its input; Python and the JVM stay warm between them.
+"""Runs hours as `streamwarden run` does for each line of its input; Python and the JVM stay warm between them.
 
-Input: {"hour": "…", "apps": ["…"]}
-Output: {"failed": {step: message}, "rows": {app: {table: n}}, "not_evaluated": {detector: message}}
+Input: {"hours": ["…"], "apps": ["…"]}
+Output: {"failed": {step: message}, "not_evaluated": {detector: message}}
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ def main() -> None:
     for line in sys.stdin:
         wanted = json.loads(line)
         try:
-            run = run_hour(load_config(), datetime.fromisoformat(wanted["hour"]), wanted["apps"], lambda *_: None)
-            answer = {
-                "failed": run.failed,
-                "rows": run.rows,
-                "not_evaluated": {one.detector: one.message for one in run.detector_runs if one.status != "evaluated"},
-            }
+            answer: dict[str, dict[str, str]] = {"failed": {}, "not_evaluated": {}}
+            for hour in wanted["hours"]:
+                run = run_hour(load_config(), datetime.fromisoformat(hour), wanted["apps"], lambda *_: None)
+                answer["failed"] |= run.failed
+                answer["not_evaluated"] |= {
+                    one.detector: one.message for one in run.detector_runs if one.status != "evaluated"
+                }
         except (StreamwardenError, sa.exc.SQLAlchemyError, psycopg.Error) as error:  # one line of the command line
             answer = {"failed": {"run": one_line(error)}}
         except Exception as error:
-            answer = {"failed": {"run": one_line(error)}, "traceback": type(error).__name__}
+            answer = {"failed": {"run": one_line(error)}, "traceback": {"kind": type(error).__name__}}
         print(json.dumps(answer), flush=True)
 
 

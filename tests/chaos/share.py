@@ -12,24 +12,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tests.chaos.faults import FAULTS, Fault
-from tests.chaos.rounds import Outcome, Reference, Runner, draw_apps, draw_faults, one_round
+from tests.chaos.rounds import Outcome, Reference, Subject, draw_faults, draw_subject, one_round
+from tests.chaos.runners import AirflowRunner, ProcessRunner, Runner
 from tests.chaos.world import World
 
 
-def apps_of(number: int, seed: int, only: Sequence[str]) -> tuple[str, ...]:
-    """Apps of a round."""
-    return draw_apps(_chance(seed, number), _wanted(only))
+def subject_of(number: int, seed: int, only: Sequence[str]) -> Subject:
+    """What a round runs."""
+    return draw_subject(_chance(seed, number), _wanted(only))
 
 
 def shares_of(numbers: Iterable[int], seed: int, only: Sequence[str], worlds: int) -> list[list[int]]:
-    """Numbers of the rounds by world. All rounds of an app are in one world, which needs one reference for them."""
-    by_apps: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    """Numbers of the rounds by world.
+
+    All rounds of a subject are in one world, which needs one reference for them. Airflow's come first, because they
+    need another hour than the others.
+    """
+    by_subject: dict[Subject, list[int]] = defaultdict(list)
     for number in numbers:
-        by_apps[apps_of(number, seed, only)].append(number)
+        by_subject[subject_of(number, seed, only)].append(number)
     shares: list[list[int]] = [[] for _ in range(worlds)]
-    for group in sorted(by_apps.values(), key=len, reverse=True):
+    for group in sorted(by_subject.values(), key=len, reverse=True):
         min(shares, key=len).extend(group)
-    return [sorted(share) for share in shares if share]
+    for share in shares:
+        share.sort(key=lambda number: (subject_of(number, seed, only).kind != "airflow", number))
+    return [share for share in shares if share]
 
 
 def share(
@@ -67,21 +74,23 @@ def share(
 def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[str]) -> Iterator[tuple[int, Outcome]]:
     """Runs the rounds one after the other in one world; begins the next hour when the current one is too old."""
     wanted = _wanted(only)
-    references: dict[tuple[str, ...], Reference] = {}
+    references: dict[Subject, Reference] = {}
     with World(folder) as world:
-        runner = Runner(world)
+        runner: Runner = ProcessRunner(world)
         try:
             for number in numbers:
-                if world.is_hour_too_old:
-                    runner.close()  # its Spark has the addresses of the old hour
-                    world.begin_hour()
-                    references.clear()
                 chance = _chance(seed, number)
-                apps = draw_apps(chance, wanted)
-                if apps not in references:
-                    references[apps] = Reference.of(world, runner, apps)
-                faults = wanted or draw_faults(chance, references[apps])
-                yield number, one_round(world, runner, references[apps], faults, chance)
+                subject = draw_subject(chance, wanted)
+                for_airflow = subject.kind == "airflow"
+                if world.is_hour_too_old or world.is_for_airflow != for_airflow:
+                    runner.close()  # it has the addresses of the old hour
+                    world.begin_hour(for_airflow=for_airflow)
+                    references.clear()
+                    runner = AirflowRunner(world) if for_airflow else ProcessRunner(world)
+                if subject not in references:
+                    references[subject] = Reference.of(world, runner, subject)
+                faults = wanted or draw_faults(chance, references[subject])
+                yield number, one_round(world, runner, references[subject], faults, chance)
         finally:
             runner.close()
 

@@ -24,9 +24,10 @@ from streamwarden.store.migrate import migrate, require_migrated
 
 from spark_apps.sources.recognition import recognized
 from tests.chaos.faults import FAULTS, Fault
-from tests.chaos.rounds import ALL, Reference, Rows, Runner, draw_faults, one_round, unreported
-from tests.chaos.share import apps_of, share, shares_of
-from tests.chaos.world import FAKETIME, Clock, World, page_of
+from tests.chaos.rounds import ALL, Reference, Rows, Subject, draw_faults, draw_subject, one_round, unreported
+from tests.chaos.runners import Answers, Runner
+from tests.chaos.share import share, shares_of, subject_of
+from tests.chaos.world import FAKETIME, Clock, Kind, World, page_of
 from tests.spark_apps.sources.test_rule_sets import metrics_of, read
 from tests.variations import rare_after
 
@@ -38,6 +39,9 @@ class _World:
 
     def __init__(self, warehouse: sa.Engine) -> None:
         self.warehouse, self.is_broken = warehouse, False
+
+    def hours(self, kind: Kind) -> list[datetime]:
+        return [self.hour - timedelta(hours=back) for back in ((2, 1, 0) if kind == "backfill" else (0,))]
 
     def fresh_warehouse(self) -> sa.Engine:
         with self.warehouse.begin() as connection:
@@ -54,17 +58,21 @@ class _World:
 class _Runner:
     """A Runner whose hour has two rows, with the number of the run in the third column. It fails in a broken world."""
 
+    run_seconds = 240.0
+
     def __init__(self, world: _World, rerun_loses: str = "false") -> None:
         self.world, self.rerun_loses, self.runs = world, rerun_loses, 0
         self.process = psutil.Process()
+        self.orders: list[Sequence[datetime]] = []
 
     def start(self) -> None:
         """Does nothing: the runner is always running."""
 
-    def ask(self, apps: Sequence[str], answers: queue.Queue[dict[str, Any]]) -> None:
-        answers.put(self.run(apps))
+    def ask(self, hours: Sequence[datetime], apps: Sequence[str], answers: Answers) -> None:
+        answers.put(self.run(hours, apps))
 
-    def run(self, _: Sequence[str]) -> dict[str, Any]:
+    def run(self, hours: Sequence[datetime], _: Sequence[str]) -> dict[str, Any]:
+        self.orders.append(hours)
         if self.world.is_broken:
             return {"failed": {"run": "broken"}, "not_evaluated": {}}
         self.runs += 1
@@ -108,7 +116,7 @@ def test_a_round_reports_its_faults_its_repair_and_what_was_lost(
 ) -> None:
     world = _World(warehouse)
     runner = _Runner(world)
-    reference = Reference.of(cast(World, world), cast(Runner, runner), ("machines",))
+    reference = Reference.of(cast(World, world), cast(Runner, runner), Subject(("machines",), "hour"))
     assert reference.steady["detect.owner"] == ["key_pattern", "position"]  # without columns that change between runs
     runner.rerun_loses = rerun_loses
     outcome = one_round(cast(World, world), cast(Runner, runner), reference, faults, random.Random(1))  # noqa: S311
@@ -149,13 +157,13 @@ def test_an_hour_that_changes_in_a_rerun_is_no_reference(warehouse: sa.Engine) -
     changing = _Runner(_World(warehouse))
     original = changing.run
 
-    def run(apps: Sequence[str]) -> dict[str, Any]:
+    def run(hours: Sequence[datetime], apps: Sequence[str]) -> dict[str, Any]:
         changing.rerun_loses = str(changing.runs == 2)  # the third run
-        return original(apps)
+        return original(hours, apps)
 
     changing.run = run  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="changes when it is run again"):
-        Reference.of(cast(World, changing.world), cast(Runner, changing), ("machines",))
+        Reference.of(cast(World, changing.world), cast(Runner, changing), Subject(("machines",), "hour"))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +187,7 @@ def test_unreported_missing_rows_are_found_but_not_in_rows_of_longer_periods(
             {"hour": hour},
         )
     known: Rows = {"metrics.volume_sample": [{"period_seconds": "60"}] * 5}
-    output = unreported(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse)
+    output = unreported(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse, [hour])
     assert [line.partition(", and ebs_volumes reported")[0] for line in output] == missing
 
 
@@ -203,12 +211,43 @@ def test_a_round_that_raises_is_reported_and_the_next_one_has_a_new_world(monkey
         share([3], 7, (), output, threading.Event())
 
 
-def test_rounds_of_the_same_apps_are_in_the_same_world_and_each_round_is_in_one() -> None:
+def test_rounds_of_the_same_subject_are_in_the_same_world_and_each_round_is_in_one() -> None:
     shares = shares_of(range(300), 7, (), 3)
     assert sorted(number for part in shares for number in part) == [*range(300)]
-    apps = [{apps_of(number, 7, ()) for number in part} for part in shares]
-    assert len(apps) == 3 and sum(map(len, apps)) == len(set().union(*apps))
+    subjects = [{subject_of(number, 7, ()) for number in part} for part in shares]
+    assert len(subjects) == 3 and sum(map(len, subjects)) == len(set().union(*subjects))
     assert max(map(len, shares)) < 2 * min(map(len, shares))
+    kinds = [[subject_of(number, 7, ()).kind for number in part] for part in shares]
+    assert sum("airflow" in part for part in kinds) == 1 and any(part[0] == "airflow" for part in kinds)
+
+
+def test_a_kind_of_round_has_its_faults_and_a_wanted_fault_its_kind() -> None:
+    drawn = [draw_subject(random.Random(seed)) for seed in range(1000)]  # noqa: S311 — not for secrets
+    assert {subject.kind for subject in drawn} == {"hour", "backfill", "airflow"}
+    assert {subject.apps == ALL for subject in drawn if subject.kind == "airflow"} == {True}
+    for kind in ("airflow", "backfill"):
+        reference = Reference(ALL, {}, {}, Counter({"a ticket": 1}), frozenset(), 1.0, cast(Kind, kind))
+        rounds = [draw_faults(random.Random(seed), reference) for seed in range(100)]  # noqa: S311
+        assert all(any(fault.kinds == {kind} for fault in met) for met in rounds)
+        assert all(kind in fault.kinds and not fault.is_refused for met in rounds for fault in met)
+    for fault in FAULTS:
+        kinds = {draw_subject(random.Random(seed), [fault]).kind for seed in range(100)}  # noqa: S311
+        assert kinds == ({"hour"} if "hour" in fault.kinds else fault.kinds)
+
+
+def test_hours_of_a_backfill_run_in_random_order_and_again_in_another(warehouse: sa.Engine) -> None:
+    world = _World(warehouse)
+    runner = _Runner(world)
+    reference = Reference.of(cast(World, world), cast(Runner, runner), Subject(("machines",), "backfill"))
+    in_order = [datetime(2026, 1, 5, hour, 2, tzinfo=UTC) for hour in (8, 9, 10)]
+    assert runner.orders == [in_order] * 3
+    orders = set()
+    for seed in range(3):
+        world.is_broken = False
+        one_round(cast(World, world), cast(Runner, runner), reference, [BROKEN], random.Random(seed))  # noqa: S311
+        assert sorted(runner.orders[-1]) == in_order
+        orders.add(tuple(runner.orders[-1]))
+    assert len(orders) > 1
 
 
 def test_a_fault_that_prevents_every_run_is_drawn_alone() -> None:

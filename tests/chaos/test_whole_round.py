@@ -1,4 +1,4 @@
-"""One complete round of `make chaos`: real database, broker, and tracker, and the real hour of one app."""
+"""Complete rounds of `make chaos`: real database, broker, and tracker; the real hour of one app, and a real Airflow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.share import apps_of, outcomes_of
+from tests.chaos.share import outcomes_of, subject_of
 
 SEED, FAULT = 1, "PostgreSQL crashed"
 
@@ -21,6 +21,16 @@ def test_an_hour_that_lost_its_database_is_complete_afterwards(tmp_path: Path) -
     assert not outcome.wrong
 
 
+@pytest.mark.rare
+@pytest.mark.slow
+@pytest.mark.timeout(2400)  # the hour may have to begin
+def test_the_dag_ends_after_its_scheduler_and_api_server_were_killed(tmp_path: Path) -> None:
+    killed = ["Airflow: scheduler killed", "Airflow: api-server killed"]
+    [(_, outcome)] = outcomes_of(tmp_path, [0], SEED, only=killed)
+    assert outcome.faults == killed and outcome.disturbed in ("complete", "incomplete")
+    assert not outcome.wrong
+
+
 def _first_round_of(app: str) -> int:
     """Number of the first round that draws this app alone."""
-    return next(number for number in count() if apps_of(number, SEED, [FAULT]) == (app,))
+    return next(number for number in count() if subject_of(number, SEED, [FAULT]).apps == (app,))

@@ -25,11 +25,13 @@ import sqlalchemy as sa
 import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from demo.airflow import Airflow
 from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker
 from demo.demo_world import BROKER_INSTANCE_ID, DEMO_ACCOUNT, DEMO_REGION, ORDERS_INSTANCE_ID, demo_world
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.embedded import server_url
+from streamwarden.base.hours import last_full_hour
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
@@ -42,6 +44,10 @@ from tests.spark_apps.offsets_log import commit
 
 HOUR_LASTS = timedelta(minutes=50)
 """Time after its end in which an hour is run here: readings of JVMs count for it for one hour."""
+Kind = Literal["hour", "backfill", "airflow"]
+"""What a round runs: the hour in one process, the hour and some before it in random order, or the hourly DAG."""
+BACKFILLED = 2
+"""Number of hours before the hour of the world that a backfill runs."""
 _PASSWORD_ENV = "CHAOS_TRACKER_PASSWORD"
 _VALUES: dict[Role, dict[str, float]] = {
     "broker": {
@@ -94,7 +100,8 @@ def _written(name: str) -> str:
 _PAGES = {f"/{role}": page_of(role) for role in _VALUES}
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 """The library that shows processes another time (libfaketime of Debian); None: the clock cannot jump on this host."""
-Stumble = Literal["refuse", "reset", "cut", "lose", "slow"]
+Stumble = Literal["refuse", "reset", "cut", "lose", "slow", "endless"]
+_BLANKS = b" " * 2**16
 
 
 class Front:
@@ -115,6 +122,8 @@ class Front:
                     time.sleep(1.5)
                 if stumble in ("refuse", "reset"):
                     return self.send_error(503) if stumble == "refuse" else self.hang_up()
+                if stumble == "endless":
+                    return self.never_end()
                 status, kind, answer = front.answer(self.command, self.path, dict(self.headers), body)
                 if stumble == "lose":
                     return self.hang_up()
@@ -125,6 +134,15 @@ class Front:
                 self.wfile.write(answer[: len(answer) // 2] if stumble == "cut" else answer)
                 self.close_connection = True
                 return None
+
+            def never_end(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.close_connection = True
+                with suppress(OSError):  # until the client gives up
+                    while True:
+                        self.wfile.write(_BLANKS)
 
             def hang_up(self) -> None:
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -191,6 +209,7 @@ class World:
 
     def __enter__(self) -> Self:
         with self._parts:
+            self.airflow: Airflow | None = None
             self.agents = self._front()
             self._roundup = self._parts.enter_context(running_tracker(self.folder / "tracker"))
             self.tracker = self._front(self._roundup.settings.url)
@@ -211,10 +230,18 @@ class World:
         if postmaster:
             postmaster.terminate()
 
-    def begin_hour(self) -> None:
-        """Begins an hour that has just ended, with commits of the group in it. The clock of AWS stops after its end."""
+    def begin_hour(self, *, for_airflow: bool = False) -> None:
+        """Begins an hour that has just ended, with commits of the group in it. The clock of AWS stops after its end.
+
+        For Airflow it is an hour of the clock; the next one if the last one is too old.
+        """
         commit(self.broker.bootstrap_servers, "orders", *(TopicPartition("orders", part, 150) for part in (0, 1)))
-        self.hour = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=59)
+        self.is_for_airflow = for_airflow
+        if for_airflow:
+            self.hour = last_full_hour(datetime.now(UTC))
+            self.hour += timedelta(hours=1) * self.is_hour_too_old
+        else:
+            self.hour = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=59)
         time.sleep(max(0.0, (self.hour + timedelta(hours=1) - datetime.now(UTC)).total_seconds()))
         stopped_at = self.hour + timedelta(minutes=75)
         if self.aws:
@@ -226,6 +253,11 @@ class World:
     def is_hour_too_old(self) -> bool:
         """Whether readings of JVMs soon no longer count for the hour."""
         return datetime.now(UTC) > self.hour + timedelta(hours=1) + HOUR_LASTS
+
+    def hours(self, kind: Kind) -> list[datetime]:
+        """The hours that a round of this kind runs, in order."""
+        before = BACKFILLED if kind == "backfill" else 0
+        return [self.hour - timedelta(hours=1) * back for back in range(before, -1, -1)]
 
     def fresh_warehouse(self) -> sa.Engine:
         """The warehouse, migrated and empty."""

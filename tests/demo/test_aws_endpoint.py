@@ -28,6 +28,9 @@ from demo.aws_endpoint import AwsEndpoint
 from demo.demo_world import DEMO_ACCOUNT, DEMO_REGION, ORDERS_INSTANCE_ID, ORDERS_VOLUME_ID, QUIET_VOLUME_ID, demo_world
 from demo.ebs_load import LoadModel
 from demo.world import World
+from streamwarden.base.bounded_http import LimitExceeded
+
+from spark_apps.sources.aws_bounds import bounded
 
 NOW = datetime(2026, 11, 18, 12, 20, tzinfo=UTC)
 HOUR = NOW.replace(minute=0)
@@ -526,6 +529,14 @@ def test_a_call_that_hangs_costs_its_timeout(endpoint, client):
     with pytest.raises(ReadTimeoutError):
         ask(client("cloudwatch", read_timeout=0.5), query())
     assert time.monotonic() - started < 30
+
+
+def test_an_endless_answer_ends_at_the_limit_of_the_client(endpoint, client):
+    endpoint.faults.inject("endless")
+    ec2 = bounded(client("ec2"))
+    with pytest.raises(LimitExceeded, match="exceeds 32 MiB"):
+        ec2.describe_volumes()
+    assert ec2.describe_volumes()["Volumes"]
 
 
 def test_a_malformed_body(endpoint, client):
