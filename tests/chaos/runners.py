@@ -225,16 +225,15 @@ class AirflowRunner(Runner):
         threading.Thread(target=follow, daemon=True).start()
 
     def _failed(self, airflow: Airflow, run: str) -> dict[str, str]:
-        """Failed tasks of a run at its end. Meanwhile the API server may be down."""
+        """Failed tasks of a run that failed, at its end. Meanwhile the API server may be down."""
         while self._world.airflow is airflow:
             with suppress(httpx.HTTPError, StreamwardenError):
                 state, tasks = airflow.progress(run)
-                if state in ("success", "failed"):
-                    return {
-                        str(task["task_id"]): str(task["state"])
-                        for task in tasks
-                        if task["state"] in ("failed", "upstream_failed")
-                    }
+                if state == "success":  # even if `together` failed and each app then ran by its own task
+                    return {}
+                if state == "failed":
+                    failed = [task for task in tasks if task["state"] in ("failed", "upstream_failed")]
+                    return {str(task["task_id"]): str(task["state"]) for task in failed}
             time.sleep(1)
         return {"run": "Airflow was stopped"}
 

@@ -16,6 +16,9 @@ from tests.chaos.rounds import Outcome, Reference, Subject, draw_faults, draw_su
 from tests.chaos.runners import AirflowRunner, ProcessRunner, Runner
 from tests.chaos.world import World
 
+BLOCK = 300
+"""Number of rounds that have fewer than 1,000 faults."""
+
 
 def subject_of(number: int, seed: int, only: Sequence[str]) -> Subject:
     """What a round runs."""
@@ -25,8 +28,8 @@ def subject_of(number: int, seed: int, only: Sequence[str]) -> Subject:
 def shares_of(numbers: Iterable[int], seed: int, only: Sequence[str], worlds: int) -> list[list[int]]:
     """Numbers of the rounds by world.
 
-    All rounds of a subject are in one world, which needs one reference for them. Airflow's come first, because they
-    need another hour than the others.
+    All rounds of a subject are in one world, which needs one reference for them. Airflow's are the last ones of each
+    BLOCK, because they need another hour than the others.
     """
     by_subject: dict[Subject, list[int]] = defaultdict(list)
     for number in numbers:
@@ -35,7 +38,7 @@ def shares_of(numbers: Iterable[int], seed: int, only: Sequence[str], worlds: in
     for group in sorted(by_subject.values(), key=len, reverse=True):
         min(shares, key=len).extend(group)
     for share in shares:
-        share.sort(key=lambda number: (subject_of(number, seed, only).kind != "airflow", number))
+        share.sort(key=lambda number: (number // BLOCK, subject_of(number, seed, only).kind == "airflow", number))
     return [share for share in shares if share]
 
 
