@@ -122,7 +122,8 @@ def test_a_mail_that_one_recipient_accepts_is_delivered(box: tuple[Box, int], ca
         issue = sink.create(issue_draft())
         sink.update(change(issue.key, "close", "Over."))
     assert len(box[0].mails) == 2
-    assert [record.getMessage() for record in caplog.records] == [
+    # The mail server's own thread logs, too.
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("streamwarden")] == [
         "tickets.trackers.team.mail_to: the mail server refuses gone@acme.example (550 no such user): remove it; the"
         " others got the mail."
     ]
