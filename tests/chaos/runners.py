@@ -71,6 +71,10 @@ class Runner(ABC):
         except queue.Empty:
             raise TimeoutError(f"the undisturbed hours did not end:\n{self.stacks()}") from None
 
+    def advance(self, seconds: float, share: float) -> None:
+        """Waits these seconds, after which about this share of an undisturbed run is over."""
+        time.sleep(seconds)
+
     @abstractmethod
     def stacks(self) -> str:
         """What its processes are doing."""
@@ -190,6 +194,7 @@ class AirflowRunner(Runner):
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._runs: list[str] = []
 
     @property
     def twin(self) -> Runner:
@@ -216,13 +221,24 @@ class AirflowRunner(Runner):
         self.start()
         airflow = self._world.airflow
         assert airflow
-        runs = [airflow.trigger(hour) for hour in hours]
+        runs = self._runs = [airflow.trigger(hour) for hour in hours]
 
         def follow() -> None:
             failed = {name: state for run in runs for name, state in self._failed(airflow, run).items()}
             answers.put({"failed": failed, "not_evaluated": self._not_evaluated(hours)})
 
         threading.Thread(target=follow, daemon=True).start()
+
+    def advance(self, seconds: float, share: float) -> None:
+        """Waits until this share of the tasks have ended; not if the API server does not respond."""
+        with suppress(httpx.HTTPError, StreamwardenError):
+            while self._ended_share() < share:
+                time.sleep(0.5)
+
+    def _ended_share(self) -> float:
+        assert self._world.airflow
+        tasks = [task for run in self._runs for task in self._world.airflow.progress(run)[1]]
+        return sum(task["state"] in ("success", "failed", "skipped", "upstream_failed") for task in tasks) / len(tasks)
 
     def _failed(self, airflow: Airflow, run: str) -> dict[str, str]:
         """Failed tasks of a run that failed, at its end. Meanwhile the API server may be down."""

@@ -79,23 +79,27 @@ def outcomes_of(folder: Path, numbers: Iterable[int], seed: int, only: Sequence[
     wanted = _wanted(only)
     references: dict[Subject, Reference] = {}
     with World(folder) as world:
-        runner: Runner = ProcessRunner(world)
+        process, airflow = ProcessRunner(world), AirflowRunner(world)
         try:
             for number in numbers:
                 chance = _chance(seed, number)
                 subject = draw_subject(chance, wanted)
                 for_airflow = subject.kind == "airflow"
                 if world.is_hour_too_old or world.is_for_airflow != for_airflow:
-                    runner.close()  # it has the addresses of the old hour
+                    _close(process, airflow)  # they have the addresses of the old hour
                     world.begin_hour(for_airflow=for_airflow)
                     references.clear()
-                    runner = AirflowRunner(world) if for_airflow else ProcessRunner(world)
                 if subject not in references:
-                    references[subject] = Reference.of(world, runner, subject)
+                    references[subject] = Reference.of(world, process, subject)
                 faults = wanted or draw_faults(chance, references[subject])
-                yield number, one_round(world, runner, references[subject], faults, chance)
+                yield number, one_round(world, airflow if for_airflow else process, references[subject], faults, chance)
         finally:
-            runner.close()
+            _close(process, airflow)
+
+
+def _close(*runners: Runner) -> None:
+    for runner in runners:
+        runner.close()
 
 
 def _wanted(only: Sequence[str]) -> list[Fault]:

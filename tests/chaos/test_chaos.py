@@ -71,6 +71,9 @@ class _Runner:
     def ask(self, hours: Sequence[datetime], apps: Sequence[str], answers: Answers) -> None:
         answers.put(self.run(hours, apps))
 
+    def advance(self, *_: float) -> None:
+        """Does nothing: its runs have ended."""
+
     def run(self, hours: Sequence[datetime], _: Sequence[str]) -> dict[str, Any]:
         self.orders.append(hours)
         if self.world.is_broken:
