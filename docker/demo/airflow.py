@@ -46,7 +46,7 @@ _HEALTH = {"scheduler": "scheduler", "dag-processor": "dag_processor", "triggere
 _POOL = {"name": "spark", "slots": 3, "description": "Spark drivers at a time", "include_deferred": False}
 _SET_POOL = {"action": "create", "entities": [_POOL], "action_on_existence": "overwrite"}
 _NO_RESPONSE = "the API server does not respond"
-_FINAL = {"success", "failed", "skipped", "upstream_failed", "removed"}
+FINAL_STATES = {"success", "failed", "skipped", "upstream_failed", "removed"}
 
 
 class Place(Protocol):
@@ -115,8 +115,15 @@ class Airflow:
 
     def trigger(self, hour: datetime) -> str:
         """Triggers a run of the DAG `hourly` for the hour and returns its id."""
+        interval = {"data_interval_start": hour.isoformat(), "data_interval_end": (hour + HOUR).isoformat()}
+        now = datetime.now(UTC)
+        run_id = f"demo_{hour:%Y-%m-%dT%H}_{now:%H%M%S}"
+        # Airflow ignores the interval without a logical date, which must be unique: an hour may be run several times.
+        run = {"dag_run_id": run_id, "logical_date": now.isoformat(), **interval, "conf": {"settle": False}}
         with self._client() as client:
-            return self._trigger(client, hour)
+            _must(client.patch("/pools", json={"actions": [_SET_POOL]}))
+            _must(client.patch("/dags/hourly", json={"is_paused": False}))
+            return str(_must(client.post("/dags/hourly/dagRuns", json=run))["dag_run_id"])
 
     def progress(self, run_id: str) -> tuple[str, list[dict[str, Any]]]:
         """State of a run of the DAG `hourly`, and its task instances as in Airflow's REST API.
@@ -251,16 +258,6 @@ class Airflow:
         headers = {"Authorization": f"Bearer {self.token()}"}
         return httpx.Client(base_url=f"{self.url}/api/v2", headers=headers, timeout=30)
 
-    def _trigger(self, client: httpx.Client, hour: datetime) -> str:
-        _must(client.patch("/pools", json={"actions": [_SET_POOL]}))
-        _must(client.patch("/dags/hourly", json={"is_paused": False}))
-        interval = {"data_interval_start": hour.isoformat(), "data_interval_end": (hour + HOUR).isoformat()}
-        now = datetime.now(UTC)
-        run_id = f"demo_{hour:%Y-%m-%dT%H}_{now:%H%M%S}"
-        # Airflow ignores the interval without a logical date, which must be unique: an hour may be run several times.
-        run = {"dag_run_id": run_id, "logical_date": now.isoformat(), **interval, "conf": {"settle": False}}
-        return str(_must(client.post("/dags/hourly/dagRuns", json=run))["dag_run_id"])
-
     def _follow(self, run_id: str) -> str:
         printed: set[str] = set()
         deadline = time.monotonic() + RUN_SECONDS
@@ -268,7 +265,7 @@ class Airflow:
             self.check()
             state, tasks = self.progress(run_id)
             for task in sorted(tasks, key=lambda task: task["end_date"] or ""):
-                if task["state"] in _FINAL and task["task_id"] not in printed:
+                if task["state"] in FINAL_STATES and task["task_id"] not in printed:
                     printed.add(task["task_id"])
                     self._print(task)
             if state in ("success", "failed"):

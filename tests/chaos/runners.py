@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import psutil
 import sqlalchemy as sa
-from demo.airflow import Airflow
+from demo.airflow import FINAL_STATES, Airflow
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import embedded_url, engine
 
@@ -43,7 +43,7 @@ class Runner(ABC):
     @property
     @abstractmethod
     def process(self) -> psutil.Process:
-        """The process whose children run the hours."""
+        """The parent of the processes that run the hours."""
 
     @property
     @abstractmethod
@@ -238,7 +238,7 @@ class AirflowRunner(Runner):
     def _ended_share(self) -> float:
         assert self._world.airflow
         tasks = [task for run in self._runs for task in self._world.airflow.progress(run)[1]]
-        return sum(task["state"] in ("success", "failed", "skipped", "upstream_failed") for task in tasks) / len(tasks)
+        return sum(task["state"] in FINAL_STATES for task in tasks) / len(tasks)
 
     def _failed(self, airflow: Airflow, run: str) -> dict[str, str]:
         """Failed tasks of a run that failed, at its end. Meanwhile the API server may be down."""

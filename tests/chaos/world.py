@@ -31,7 +31,7 @@ from demo.broker import Broker
 from demo.demo_world import BROKER_INSTANCE_ID, DEMO_ACCOUNT, DEMO_REGION, ORDERS_INSTANCE_ID, demo_world
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.embedded import server_url
-from streamwarden.base.hours import last_full_hour
+from streamwarden.base.hours import HOUR, last_full_hour
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
@@ -238,8 +238,8 @@ class World:
         commit(self.broker.bootstrap_servers, "orders", *(TopicPartition("orders", part, 150) for part in (0, 1)))
         self.is_for_airflow = for_airflow
         if for_airflow:
-            self.hour = last_full_hour(datetime.now(UTC))
-            self.hour += timedelta(hours=1) * self.is_hour_too_old
+            self.hour = last_full_hour()
+            self.hour += HOUR * self.is_hour_too_old
         else:
             self.hour = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=59)
         time.sleep(max(0.0, (self.hour + timedelta(hours=1) - datetime.now(UTC)).total_seconds()))
@@ -257,7 +257,7 @@ class World:
     def hours(self, kind: Kind) -> list[datetime]:
         """The hours that a round of this kind runs, in order."""
         before = BACKFILLED if kind == "backfill" else 0
-        return [self.hour - timedelta(hours=1) * back for back in range(before, -1, -1)]
+        return [self.hour - HOUR * back for back in range(before, -1, -1)]
 
     def fresh_warehouse(self) -> sa.Engine:
         """The warehouse, migrated and empty."""
