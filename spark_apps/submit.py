@@ -30,6 +30,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 from streamwarden.base.warehouse import open_warehouse
 
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.kept import in_one_task, kept
 from spark_apps.runtime.load import last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import master_for, session_for, start_session
@@ -93,7 +94,7 @@ def coverage_of(spark: SparkSession, sources: dict[str, DataFrame]) -> DataFrame
         if "gap" in frame.columns
     ]
     if not responses:
-        return spark.createDataFrame([], _COVERAGE_SCHEMA)
+        return driver_rows(spark, [], _COVERAGE_SCHEMA)
     # Reduces millions of rows to a few before the sort.
     return (
         in_one_task(reduce(DataFrame.unionByName, responses))

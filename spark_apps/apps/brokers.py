@@ -12,6 +12,7 @@ from streamwarden.base.config import Config
 
 from spark_apps.models.counters import counts, earlier_counters
 from spark_apps.models.hourly_columns import counted, label, labels_are, reading
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.kept import kept
 from spark_apps.runtime.warehouse_io import read_query
 from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
@@ -214,7 +215,7 @@ def _rates() -> list[Column]:
 
 def _configured(spark: SparkSession, config: Config) -> DataFrame:
     rows = [(e.cluster, name_of(e), e.broker_id, e.instance_id) for e in endpoints_of(config, "broker")]
-    return spark.createDataFrame(rows, "cluster string, endpoint string, configured_broker_id int, instance_id string")
+    return driver_rows(spark, rows, "cluster string, endpoint string, configured_broker_id int, instance_id string")
 
 
 def _broker_topics(samples: DataFrame, gained: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from spark_apps.models.hourly_columns import counted, label, labels_are, reading
 from spark_apps.models.nodes import NODE, file_system_hours, node_hours
 from spark_apps.models.rocksdb_memory import APP, by_process, by_store, store_instances
 from spark_apps.models.stream_nodes import stream_nodes
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.kept import kept
 from spark_apps.sources.jmx import asked_in_time, endpoints_of, read_jmx
 from spark_apps.sources.jmx_endpoint import name_of
@@ -230,7 +231,8 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
         )
         for e in endpoints_of(config, "app")
     ]
-    return spark.createDataFrame(
+    return driver_rows(
+        spark,
         rows,
         "cluster string, app string, endpoint string, instance_id string, configured_limit_bytes bigint,"
         " write_buffers_bytes double",
@@ -239,4 +241,4 @@ def _configured(spark: SparkSession, config: Config) -> DataFrame:
 
 def _nodes(spark: SparkSession, config: Config) -> DataFrame:
     rows = [(e.cluster, name_of(e), e.instance_id) for e in endpoints_of(config, "node")]
-    return spark.createDataFrame(rows, "cluster string, endpoint string, instance_id string")
+    return driver_rows(spark, rows, "cluster string, endpoint string, instance_id string")

@@ -31,6 +31,7 @@ from streamwarden.base.warehouse import engine, ensure_day
 from streamwarden.pipeline import run_hour
 from streamwarden.store.migrate import migrate
 
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.session import start_session
 from spark_apps.sources import jmx, kafka_client
 from spark_apps.sources.jmx import Jmx
@@ -206,7 +207,7 @@ def gather(folder: Path, url: str, hour: datetime) -> tuple[float, float, float]
         return (
             spark.read.schema(source.schema()).parquet(str(rows))
             if rows.exists()
-            else spark.createDataFrame([], source.schema())
+            else driver_rows(spark, [], source.schema())
         )
 
     with patch.object(kafka_client, "read_source", output), patch.object(jmx, "read_source", output), _memory() as most:

@@ -17,6 +17,7 @@ from streamwarden.base.paths import PROJECT_ROOT
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
 
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.load import replace_hour
 from spark_apps.runtime.session import start_session
 from tests.bench.metric import Metric
@@ -78,8 +79,10 @@ def _bare(rows: DataFrame, url: str) -> float:
 
 
 def _replace(spark: SparkSession, rows: DataFrame, url: str) -> float:
-    coverage = spark.createDataFrame(
-        [("bench", "all", "complete", None)], "source string, resource_name string, status string, message string"
+    coverage = driver_rows(
+        spark,
+        [("bench", "all", "complete", None)],
+        "source string, resource_name string, status string, message string",
     )
     started = time.monotonic()
     replace_hour(engine(url), SparkApp("bench", "", (), (TABLE,)), HOUR, {TABLE: rows}, coverage, datetime.now(UTC))

@@ -29,6 +29,7 @@ from streamwarden.base.config import Config
 from streamwarden.base.hours import start_of_hour
 
 from spark_apps.apps import jvm_apps
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.session import start_session
 from spark_apps.sources.jmx import read_jmx
 from tests.bench.metric import Metric
@@ -92,7 +93,7 @@ def _full(spark: SparkSession, broker: Broker, folder: Path, memory: str) -> tup
     ):  # fmt: skip
         _wait_until_full(url)
         hour = start_of_hour(datetime.now(UTC))
-        sources = {"jmx": read_jmx(spark, config, hour, "app"), "earlier_counters": spark.createDataFrame([], _EARLIER)}
+        sources = {"jmx": read_jmx(spark, config, hour, "app"), "earlier_counters": driver_rows(spark, [], _EARLIER)}
         sources["jmx"].persist().count()
         frames = jvm_apps.transform(sources, hour, config)
         (process,) = frames["metrics.jvm_app_hourly"].collect()

@@ -15,6 +15,7 @@ from demo.ebs_physics import GP2_CREDITS, MIB, TIB, Sizes, charged_bytes, pieces
 from pyspark.sql import SparkSession
 
 from spark_apps.models import ebs
+from spark_apps.runtime.driver_rows import driver_rows
 
 
 class Row(NamedTuple):
@@ -89,7 +90,8 @@ def test_the_demo_s_physics_is_aws_s(row: Row) -> None:
 @pytest.mark.slow
 def test_the_product_s_formulas_are_aws_s(spark: SparkSession) -> None:
     columns = ("volume_type", "size_gib", "provisioned_iops", "provisioned_throughput_mib_s")
-    asked = spark.createDataFrame(
+    asked = driver_rows(
+        spark,
         [(n, *row[:4]) for n, row in enumerate(TABLE)],
         "n int, " + ", ".join(f"{c} {'string' if c == 'volume_type' else 'int'}" for c in columns),
     )

@@ -19,6 +19,7 @@ from streamwarden.detectors import Detector, Finding, findings
 from streamwarden.detectors.load import FOLDER, load_detector
 from streamwarden.store.migrate import migrate
 
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.load import replace_hour
 from tests.simulator.scenario import EVALUATED
 
@@ -36,7 +37,7 @@ class Bench:
 
     def load(self, name: str, frames: dict[str, DataFrame]) -> None:
         """Loads the frames that an app computed from the simulated sources, as the app itself does."""
-        coverage = self.spark.createDataFrame([], _COVERAGE)
+        coverage = driver_rows(self.spark, [], _COVERAGE)
         replace_hour(self.warehouse, APPS[name], EVALUATED, frames, coverage, datetime.now(UTC))
 
     def remember(self, table: str, id_column: str) -> None:

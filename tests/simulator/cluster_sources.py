@@ -27,6 +27,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import brokers, consumer_groups
 from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -100,7 +101,7 @@ def _jmx(bench: Bench, clusters: list[Cluster], folder: Path) -> dict[str, DataF
     return {
         "jmx": null_filled(bench.spark, folder / "jmx", now).withColumns({"kind": kind, "resource": f.col("endpoint")}),
         "earlier_counters": null_filled(bench.spark, folder / "before", before).drop("gap"),
-        "known_brokers": bench.spark.createDataFrame([], known),
+        "known_brokers": driver_rows(bench.spark, [], known),
     }
 
 

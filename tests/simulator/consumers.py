@@ -30,6 +30,7 @@ from streamwarden.detectors import Finding
 from spark_apps.apps import brokers, consumer_groups, ebs_volumes
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.apps.ebs_volumes.series import Metric
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -555,9 +556,7 @@ class _Sources:
             "earlier_counters": self._frame("before", before)
             .filter("metric like '%_total'")
             .drop("gap", "process_started_at"),
-            "known_brokers": self.bench.spark.createDataFrame(
-                [], "cluster string, endpoint string, known_broker_id int"
-            ),
+            "known_brokers": driver_rows(self.bench.spark, [], "cluster string, endpoint string, known_broker_id int"),
         }
         frames = brokers.transform(sources, EVALUATED, Config(kafka=clusters, jmx=endpoints))
         # Of single readings only those of clients are asked for, of the run before as well.

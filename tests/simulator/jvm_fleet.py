@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 
 from spark_apps.apps import jvm_apps
+from spark_apps.runtime.driver_rows import driver_rows
 from tests.simulator.bench import Bench
 from tests.simulator.fleets import Fleet, T
 from tests.simulator.frames import null_filled
@@ -35,7 +36,7 @@ def evaluate(
         earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
         sources = {
             "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
-            "earlier_counters": bench.spark.createDataFrame([], earlier),
+            "earlier_counters": driver_rows(bench.spark, [], earlier),
         }
         bench.load("jvm_apps", jvm_apps.transform(sources, EVALUATED, config))
     verdicts = [

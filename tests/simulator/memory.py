@@ -18,6 +18,7 @@ from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Finding
 
 from spark_apps.apps import jvm_apps as app
+from spark_apps.runtime.driver_rows import driver_rows
 from tests.simulator.bench import Bench
 from tests.simulator.memory_fleet import Fleet
 from tests.simulator.memory_kinds import build
@@ -57,7 +58,7 @@ def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score
         read = bench.spark.read.parquet(str(file))
         sources = {
             "jmx": read.withColumns({"resource": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
-            "earlier_counters": bench.spark.createDataFrame([], EARLIER),
+            "earlier_counters": driver_rows(bench.spark, [], EARLIER),
         }
         frames = app.transform(sources, EVALUATED, config)
         frames["metrics.jvm_app_sample"] = frames["metrics.jvm_app_sample"].limit(0)

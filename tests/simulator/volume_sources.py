@@ -17,7 +17,9 @@ from pyspark.sql import functions as f
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import ebs_volumes as app
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
+from tests.simulator.frames import rows_frame
 from tests.simulator.scenario import EVALUATED, START, Case
 from tests.simulator.volume_kinds import ACCOUNT, MINUTE, REGION, Fleet, attachment_at
 
@@ -81,9 +83,9 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
     """Frames as returned by the app's `extract`, all cases as volumes of one hour."""
     end = EVALUATED + HOUR
     until = {"known_until": f.lit(end)}
-    volumes = spark.createDataFrame([_volume_row(fleet, case) for case in chosen], Ec2Volumes({}).schema())
+    volumes = rows_frame(spark, [_volume_row(fleet, case) for case in chosen], Ec2Volumes({}).schema())
     hosts = sorted({host for case in chosen for host in _hosts(fleet, case)}, key=lambda c: (c.resource_name, c.hour))
-    instances = spark.createDataFrame([_instance_row(fleet, host) for host in hosts], Ec2Instances({}).schema())
+    instances = rows_frame(spark, [_instance_row(fleet, host) for host in hosts], Ec2Instances({}).schema())
     hour, day = Points(), Points()
     for case in chosen:
         _add_volume(fleet.world, case, hour)
@@ -104,8 +106,8 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
         "cloudwatch": metrics,
         "cloudwatch_look_back": look_back,
         "cloudwatch_read_baseline": metrics.limit(0),
-        "sampled_since": spark.createDataFrame(
-            [], "account string, region string, volume_id string, sampled_since timestamp"
+        "sampled_since": driver_rows(
+            spark, [], "account string, region string, volume_id string, sampled_since timestamp"
         ),
         "volume_samples": of_hour,
         "last_day_samples": app.samples(look_back, "volume_id", [m.column for m in app.LOOK_BACK_METRICS]).cache(),

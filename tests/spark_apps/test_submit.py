@@ -15,6 +15,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import parse_hour
 
 from spark_apps import submit
+from spark_apps.runtime.driver_rows import driver_rows
 from tests.conftest import a_database
 
 
@@ -54,6 +55,6 @@ def test_a_resource_that_failed_in_part_has_failed(spark: SparkSession, others: 
         ("gone", "late: d"),
         ("gone", "missing: c"),
     ]
-    answer = spark.createDataFrame(rows, "resource string, gap string")
+    answer = driver_rows(spark, rows, "resource string, gap string")
     found = {row.resource_name: (row.status, row.message) for row in submit.coverage_of(spark, {"s": answer}).collect()}
     assert found == {"r": ("failed", "a"), "whole": ("complete", None), "gone": ("missing", "c")}

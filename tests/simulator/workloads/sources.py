@@ -14,6 +14,7 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import brokers, consumer_groups, jvm_apps
 from spark_apps.apps.consumer_groups.positions import positions
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -120,7 +121,7 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
                         times += time
     exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
              "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
-    read = spark.createDataFrame([(life.cluster, "read", 0) for life in lives], READ)
+    read = driver_rows(spark, [(life.cluster, "read", 0) for life in lives], READ)
     output = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
     sources = {
         "kafka_topics": rows_frame(spark, [row for life in lives for row in _topics(life)], KafkaTopics({}).schema()),
@@ -302,7 +303,7 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
         "earlier_counters": null_filled(spark, folder / "before", before)
         .filter("metric like '%_total'")
         .drop("gap", "process_started_at"),
-        "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
+        "known_brokers": driver_rows(spark, [], "cluster string, endpoint string, known_broker_id int"),
     }
     frames = brokers.transform(sources, EVALUATED, config)
     frames["metrics.broker_sample"] = frames["metrics.broker_sample"].filter(f.col("metric") == CLIENT_FETCHES)
@@ -361,7 +362,7 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                 if process.disk:
                     rows += [head | one for one in _readings(_file_system(*process.disk))]
     jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
-    sources = {"jmx": jmx, "earlier_counters": spark.createDataFrame(_counted_before(lives), EARLIER)}
+    sources = {"jmx": jmx, "earlier_counters": driver_rows(spark, _counted_before(lives), EARLIER)}
     return jvm_apps.transform(sources, EVALUATED, config)
 
 

@@ -23,6 +23,7 @@ from streamwarden.base.hours import HOUR
 from streamwarden.detectors import findings, load_detectors
 
 from spark_apps.apps import brokers
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.submit import run_app
 from tests.clock import present_hour
 from tests.spark_apps.apps.tiered_storage import TIERED, tiered_broker
@@ -330,9 +331,9 @@ def test_counters_of_brokers_over_different_times_are_summed_as_rates(spark: Any
         now.append(("c", endpoint, "bytes_out_total", labels, read, value, "counter", started))
         before.append(("c", endpoint, "bytes_out_total", labels, began, 1_000_000.0))
     sources = {
-        "jmx": spark.createDataFrame(now, f"{columns}, kind string, process_started_at timestamp"),
-        "earlier_counters": spark.createDataFrame(before, columns),
-        "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
+        "jmx": driver_rows(spark, now, f"{columns}, kind string, process_started_at timestamp"),
+        "earlier_counters": driver_rows(spark, before, columns),
+        "known_brokers": driver_rows(spark, [], "cluster string, endpoint string, known_broker_id int"),
     }
     [topic_row] = brokers.transform(sources, began, Config())["metrics.topic_hourly"].collect()
     assert (topic_row.covered_seconds, topic_row.bytes_out) == (3600, 3_600_000 + 60 * 30_000)
@@ -352,9 +353,9 @@ def test_segments_and_connections_are_those_of_the_last_sample(spark: Any) -> No
     columns = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
     now = [("c", endpoint, metric, labels, read, value, "gauge", None) for endpoint, metric, labels, value in readings]
     sources = {
-        "jmx": spark.createDataFrame(now, f"{columns}, kind string, process_started_at timestamp"),
-        "earlier_counters": spark.createDataFrame([], columns),
-        "known_brokers": spark.createDataFrame([], "cluster string, endpoint string, known_broker_id int"),
+        "jmx": driver_rows(spark, now, f"{columns}, kind string, process_started_at timestamp"),
+        "earlier_counters": driver_rows(spark, [], columns),
+        "known_brokers": driver_rows(spark, [], "cluster string, endpoint string, known_broker_id int"),
     }
     jmx = [{"role": "broker", "cluster": "c", "url": f"http://{name}:1/jolokia"} for name in ("a", "b")]
     config = Config.model_validate({"kafka": [{"name": "c", "bootstrap_servers": "127.0.0.1:1"}], "jmx": jmx})

@@ -32,6 +32,7 @@ from spark_apps.apps.consumer_groups.inventory import topics as topics_of
 from spark_apps.apps.consumer_groups.lag import badness, busy_members
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.runtime.class_archive import java
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -256,7 +257,8 @@ def test_rate_of_members_that_always_have_lag(spark: Any) -> None:
         "began behind": ["a"],
     }
     sources = {
-        "kafka_groups": spark.createDataFrame(
+        "kafka_groups": driver_rows(
+            spark,
             [("c", group, [(client, "h") for client in clients]) for group, clients in members.items()],
             "cluster string, group_id string, members array<struct<client_id string, host string>>",
         )
@@ -273,7 +275,8 @@ def test_rate_of_members_that_always_have_lag(spark: Any) -> None:
         ("not reported", "a", late, behind, 100.0, 5), ("not reported", "a", 1.0, None, None, 5),
         ("began behind", "a", late - 1, behind, 100.0, 5),
     ]  # fmt: skip
-    places = spark.createDataFrame(
+    places = driver_rows(
+        spark,
         [("c", group, client, client and "h", *rest, silent) for group, client, *rest in partitions],
         "cluster string, group_id string, client_id string, host string, lag_seconds_low double,"
         " reading_seconds double, reading_per_second_high double, records_consumed int, silent_seconds double",
@@ -310,7 +313,7 @@ def test_among_equal_partitions_each_run_names_the_same_one(spark: Any) -> None:
     equal = [(topic, partition, "ok", 0.5, 3) for topic in ("a", "b") for partition in (0, 1)]
     columns = "topic string, partition int, status string, lag_seconds double, lag_records bigint"
     for rows in (equal, equal[::-1]):
-        worst = spark.createDataFrame(rows, columns).coalesce(1).agg(
+        worst = driver_rows(spark, rows, columns).coalesce(1).agg(
             f.max_by("topic", badness()), f.max_by("partition", badness())
         )  # fmt: skip
         assert worst.first() == ("b", 0)

@@ -18,6 +18,7 @@ from demo.jars import JOLOKIA, STREAMS, classpath
 from demo.process import Jvm, free_port
 from streamwarden.base.config import Config
 
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.jmx import read_jmx
 from spark_apps.submit import run_app
 from tests.clock import present_hour
@@ -187,8 +188,8 @@ def test_a_jvm_without_kafka_streams(broker: Broker, spark: Any) -> None:
     from spark_apps.apps import jvm_apps
 
     samples = read_jmx(spark, config, present_hour(), "app")
-    empty = spark.createDataFrame(
-        [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+    empty = driver_rows(
+        spark, [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
     )
     frames = jvm_apps.transform({"jmx": samples, "earlier_counters": empty}, datetime.now(UTC), config)
     (row,) = frames["metrics.jvm_app_hourly"].collect()
@@ -227,11 +228,11 @@ def test_the_restore_rate_is_the_decrease_of_the_remaining_records(spark: Any) -
         for n, value in enumerate(map(float, values))
     ]
     columns = "cluster string, role string, app string, endpoint string, metric string, labels string, at timestamp"
-    samples = spark.createDataFrame(rows, f"{columns}, kind string, value double").selectExpr(
+    samples = driver_rows(spark, rows, f"{columns}, kind string, value double").selectExpr(
         "*", "cast(null as timestamp) as process_started_at"
     )
-    empty = spark.createDataFrame(
-        [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
+    empty = driver_rows(
+        spark, [], "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
     )
     frames = jvm_apps.transform({"jmx": samples, "earlier_counters": empty}, began, config)
     found = {row["app"]: row for row in frames["metrics.jvm_app_hourly"].collect()}

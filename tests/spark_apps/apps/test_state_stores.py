@@ -24,6 +24,7 @@ from streamwarden.detectors import evaluate, load_detectors
 from spark_apps.apps.state_stores import schema_report
 from spark_apps.models.json_shapes import paths_of
 from spark_apps.models.value_shapes import _context_topic, _has_record_context, shapes_of
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.changelog_values import ChangelogReader, ChangelogValues
 from spark_apps.submit import run_app
 from tests.spark_apps.models.test_schema_versions import shape
@@ -263,7 +264,7 @@ def test_four_bytes_that_are_no_length_are_no_record_context(spark: Any) -> None
     """A value of an Avro or binary format has any bytes where a buffer of Kafka Streams has the length of a name."""
     values = [(b"\x07" * 16 + struct.pack(">I", length) + b"topic",) for length in (5, 2**31, 2**32 - 1)]
     times = [(struct.pack(">q", 1_790_000_000_000) + value[8:],) for (value,) in values]
-    frame = spark.createDataFrame(values + times, "value binary")
+    frame = driver_rows(spark, values + times, "value binary")
     found = frame.select(_context_topic().alias("topic"), _has_record_context().alias("is_own")).collect()
     assert [row.topic for row in found] == ["topic", None, None] * 2
     assert [row.is_own for row in found] == [False] * 3 + [True, False, False]
@@ -351,7 +352,8 @@ def test_shapes_of_spark_are_those_of_the_model_tests(spark: Any) -> None:
         {"a": 1, "b c": [], "d": None, "e": [1, 2], "f": {"g": True, "h": []}, "i": "x"},
         {"f": [{"a": 1}], "k": ["a", 1]},
     ]
-    frame = spark.createDataFrame(
+    frame = driver_rows(
+        spark,
         [("t", i, json.dumps(value).encode()) for i, value in enumerate(values)],
         "resource string, position bigint, value binary",
     )
@@ -412,8 +414,8 @@ FORMATS = {
 def test_a_value_that_begins_with_a_zero_byte_is_a_frame_with_evidence_only(spark: Any, topic: str) -> None:
     values, expected = FORMATS[topic]
     rows = [(f"c/{topic}", (WRITTEN_MS + i) << 20, value) for i, value in enumerate(values)]
-    frame = spark.createDataFrame(rows, "resource string, position bigint, value binary")
-    known = spark.createDataFrame([("c", 256), ("c", 105_357)], "cluster string, schema_id int")
+    frame = driver_rows(spark, rows, "resource string, position bigint, value binary")
+    known = driver_rows(spark, [("c", 256), ("c", 105_357)], "cluster string, schema_id int")
     found = shapes_of(frame, known).collect()
     assert {row["shape"] for row in found} == expected and sum(row["count"] for row in found) == len(values)
 
@@ -456,7 +458,7 @@ def test_a_new_constant_is_found_in_a_sample_of_the_values_and_masked(spark: Any
         for n, state in enumerate(states)
     ]
     schema = "resource string, partition int, offset bigint, position bigint, value binary"
-    [report] = schema_report(spark.createDataFrame(rows, schema), None, show_values=False).collect()
+    [report] = schema_report(driver_rows(spark, rows, schema), None, show_values=False).collect()
     [change] = report.changes
     assert (change.path, change.change, change.old_type, change.new_type) == (
         "$.state", "constant_added", None, '"xxxx"',

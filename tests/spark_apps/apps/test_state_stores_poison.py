@@ -21,6 +21,7 @@ from spark_apps.models.json_look_alikes import patterns
 from spark_apps.models.json_shapes import paths_of, render
 from spark_apps.models.schema_report import Exemplar, Report
 from spark_apps.models.schema_versions import Profile, ShapeCount
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.arrow_batches import moments
 from spark_apps.sources.changelog_values import ChangelogValues
 
@@ -85,7 +86,7 @@ def changelogs(spark: SparkSession, topics: dict[str, list[bytes]]) -> DataFrame
         known = (f"shop/{topic}", None, "shop", topic, "app", topic, 0)
         rows.append((*known, 0, 0, len(values), None, None, None, None, None))
         rows += [(*known, None, None, None, i, HOUR, i, b"k", value) for i, value in enumerate(values)]
-    return spark.createDataFrame(rows, ChangelogValues({}).schema())
+    return driver_rows(spark, rows, ChangelogValues({}).schema())
 
 
 def drifted() -> list[bytes]:
@@ -154,8 +155,8 @@ def test_both_sides_of_an_outer_join_store_are_evaluated_separately(spark: Spark
     same = [of_side(i % 2, {"id": i} if i % 2 else {"sum": i, "note": "x"}) for i in range(400)]
     new = [of_side(i % 2, {"id": str(i)} if i % 2 else {"sum": i, "note": "x"}) for i in range(400)]
     framed = [bytes([i % 2]) + b"\0" + struct.pack(">i", 7) + b"payload" for i in range(100)]
-    registered = spark.createDataFrame(
-        [("shop", "orders-value", 1, 7, "AVRO", '"string"', None)], state_stores._REGISTERED
+    registered = driver_rows(
+        spark, [("shop", "orders-value", 1, 7, "AVRO", '"string"', None)], state_stores._REGISTERED
     )
     topics = {"steady": same, "drifted": same + new, "framed": framed}
     sources = {"changelog_values": changelogs(spark, topics), "known_schemas": registered}

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from spark_apps.models.client_hours import TOPICS_OF_A_CLIENT, client_hours, client_topic_hours
 from spark_apps.models.counters import counts
+from spark_apps.runtime.driver_rows import driver_rows
 
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
 BEFORE, NOW = HOUR - timedelta(minutes=55), HOUR + timedelta(minutes=5)
@@ -29,7 +30,8 @@ def hours(spark: Any, earlier: list[Reading], now: list[Reading]) -> tuple[list[
     def labels(client: str, topic: str | None) -> str:
         return json.dumps({"client": client} | ({"topic": topic} if topic else {}), sort_keys=True)
 
-    samples: DataFrame = spark.createDataFrame(
+    samples: DataFrame = driver_rows(
+        spark,
         [
             ("c", app, app, metric, labels(client, topic), NOW, kind_of(metric), value, HOUR - timedelta(days=1))
             for app in ("a", "b")
@@ -37,7 +39,8 @@ def hours(spark: Any, earlier: list[Reading], now: list[Reading]) -> tuple[list[
         ],
         SAMPLE,
     )
-    before = spark.createDataFrame(
+    before = driver_rows(
+        spark,
         [
             ("c", app, metric, labels(client, topic), BEFORE, value)
             for app in ("a", "b")

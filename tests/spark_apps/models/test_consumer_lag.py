@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_apps.models.consumer_lag import lag_high, lag_low, lag_seconds
+from spark_apps.runtime.driver_rows import driver_rows
 
 pytestmark = pytest.mark.slow
 END = datetime(2026, 1, 5, 11, tzinfo=UTC)
@@ -43,5 +44,5 @@ def place(recent: int, end: int, age: float | None, uncertain: float = 0, commit
     ],
 )
 def test_the_true_age_or_a_range(spark: SparkSession, row: tuple[Any, ...], expected: tuple[int, int, int]) -> None:
-    frame = spark.createDataFrame([row], NAMES).select(lag_seconds(), lag_low(), lag_high())
+    frame = driver_rows(spark, [row], NAMES).select(lag_seconds(), lag_low(), lag_high())
     assert tuple(frame.collect()[0]) == expected

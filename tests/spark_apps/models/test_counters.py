@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spark_apps.models.counters import counts
+from spark_apps.runtime.driver_rows import driver_rows
 
 pytestmark = pytest.mark.slow
 HOUR = datetime(2026, 1, 5, 10, tzinfo=UTC)
@@ -114,11 +115,12 @@ def test_counts(spark: Any) -> None:
     ]
     series = "endpoint string, metric string, labels string, at timestamp"
     rows = counts(
-        spark.createDataFrame(
+        driver_rows(
+            spark,
             [("c", *row) for row in readings],
             f"cluster string, {series}, kind string, value double, process_started_at timestamp",
         ),
-        spark.createDataFrame([("c", *row) for row in earlier], f"cluster string, {series}, value double"),
+        driver_rows(spark, [("c", *row) for row in earlier], f"cluster string, {series}, value double"),
         HOUR,
     ).collect()
     got = {(row["endpoint"], row["labels"]): row for row in rows}

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from spark_apps.models import ebs
+from spark_apps.runtime.driver_rows import driver_rows
 from tests.variations import rare_after
 
 pytestmark = pytest.mark.slow
@@ -66,7 +67,7 @@ TABLE: list[tuple[Any, ...]] = [
 
 def test_limits_are_those_of_the_published_table(spark: SparkSession) -> None:
     names = "volume_type string, size_gib int, provisioned_iops int, provisioned_throughput_mib_s int"
-    frame = spark.createDataFrame([row[:4] for row in TABLE], names).withColumns(ebs.limits())
+    frame = driver_rows(spark, [row[:4] for row in TABLE], names).withColumns(ebs.limits())
     got = {(r.volume_type, r.size_gib, r.provisioned_iops): [r[name] for name in ebs.LIMITS] for r in frame.collect()}
     for kind, size, iops, _, base, burst, base_mib_s, burst_mib_s, bucket in TABLE:
         rates = [None if mib_s is None else mib_s * MIB for mib_s in (base_mib_s, burst_mib_s)]
@@ -96,9 +97,7 @@ SC1 = {
 
 def test_buckets_last_and_refill_as_long_as_aws_publishes(spark: SparkSession) -> None:
     disks = [("st1", int(tib * 1024)) for tib in ST1] + [("sc1", int(tib * 1024)) for tib in SC1]
-    frame = spark.createDataFrame(
-        [*(("gp2", size) for size in GP2_SECONDS), *disks], "volume_type string, size_gib int"
-    )
+    frame = driver_rows(spark, [*(("gp2", size) for size in GP2_SECONDS), *disks], "volume_type string, size_gib int")
     unset = {name: f.lit(None).cast("int") for name in ("provisioned_iops", "provisioned_throughput_mib_s")}
     got = {(r.volume_type, r.size_gib): r for r in frame.withColumns(unset).withColumns(ebs.limits()).collect()}
     for size, (lasts, fills) in GP2_SECONDS.items():
@@ -144,7 +143,7 @@ def test_the_bucket_empties_and_fills_like_a_plain_loop(spark: SparkSession) -> 
     torn = (101, [p for i, p in enumerate(whole[1]) if i != 5], None)  # a minute without data
     blind = (102, [(at, s, None if i == 5 else x, b) for i, (at, s, x, b) in enumerate(whole[1])], None)
     unsent = (103, [(at, s, x, None) for at, s, x, _ in whole[1]], None)
-    frame = spark.createDataFrame([*cases, whole, torn, blind, unsent], f"case int, {POINTS}, expected double")
+    frame = driver_rows(spark, [*cases, whole, torn, blind, unsent], f"case int, {POINTS}, expected double")
     modelled = ebs.modelled_balance_percent(f.col("points"), f.lit(100.0), f.lit(5.4e6)).alias("modelled")
     for row in frame.select("case", "expected", modelled).collect():
         assert row.modelled == (None if row.expected is None else pytest.approx(row.expected, abs=1e-9)), row.case
@@ -159,7 +158,7 @@ def test_an_exhausted_ten_gib_volume_takes_fifteen_hours_to_refill_and_half_an_h
     ]
     idle = [(start + timedelta(minutes=i), 60, 0.0, 0.0 if i == 0 else 1.0 if i == 900 else None) for i in range(901)]
     modelled = ebs.modelled_balance_percent(f.col("points"), f.lit(100.0), f.lit(5.4e6))
-    got = [row[0] for row in spark.createDataFrame([(full[:32],), (full,), (idle,)], POINTS).select(modelled).collect()]
+    got = [row[0] for row in driver_rows(spark, [(full[:32],), (full,), (idle,)], POINTS).select(modelled).collect()]
     assert got[0] == 100.0  # only its first balance is known
     assert got[1:] == [0.0, pytest.approx(100.0)]
 
@@ -188,7 +187,7 @@ def test_credits_spent_beyond_the_counted_operations_are_a_ratio(spark: SparkSes
         "no BurstBalance": ([(at, s, x, None) for at, s, x, _ in hour(50.0, 16.0)], 1.0),
         "nothing counted": ([(at, s, 0.0, b) for at, s, _, b in hour(50.0, 16.0)], 1.0),
     }
-    frame = spark.createDataFrame([(name, points) for name, (points, _) in cases.items()], f"name string, {POINTS}")
+    frame = driver_rows(spark, [(name, points) for name, (points, _) in cases.items()], f"name string, {POINTS}")
     ratio = ebs.cost_ratio(f.col("points"), f.lit(earned), f.lit(credits)).alias("ratio")
     got = {row["name"]: row.ratio for row in frame.select("name", ratio).collect()}
     assert got == pytest.approx({name: expected for name, (_, expected) in cases.items()}, rel=0.1)
@@ -196,12 +195,12 @@ def test_credits_spent_beyond_the_counted_operations_are_a_ratio(spark: SparkSes
 
 def test_ssd_counts_operations_or_pieces_of_256_kib_and_hdd_counts_bytes(spark: SparkSession) -> None:
     rows = [("gp2", 100.0, 1e6), ("gp2", 100.0, 200 * 262144.0), ("st1", 100.0, 1e6), ("gp2", None, 1e6)]
-    frame = spark.createDataFrame(rows, "volume_type string, ops_per_second double, bytes_per_second double")
+    frame = driver_rows(spark, rows, "volume_type string, ops_per_second double, bytes_per_second double")
     assert [row[0] for row in frame.select(ebs.spent_per_second()).collect()] == [100.0, 200.0, 1e6, None]
 
 
 def test_median(spark: SparkSession) -> None:
-    frame = spark.createDataFrame([([3.0, 1.0, 2.0],), ([4.0, 1.0],), ([7.0],), ([],)], "values array<double>")
+    frame = driver_rows(spark, [([3.0, 1.0, 2.0],), ([4.0, 1.0],), ([7.0],), ([],)], "values array<double>")
     assert [row[0] for row in frame.select(ebs.median(f.col("values"))).collect()] == [2.0, 2.5, 7.0, None]
 
 
@@ -226,7 +225,7 @@ def forecasts(spark: SparkSession, windows: list[list[tuple[float, float]]]) -> 
         ]
 
     rows = [(points(window), window[-1][1]) for window in windows]
-    frame = spark.createDataFrame(rows, POINTS.replace(">>", ", is_throttled: boolean>>") + ", balance double")
+    frame = driver_rows(spark, rows, POINTS.replace(">>", ", is_throttled: boolean>>") + ", balance double")
     frame = frame.withColumn("cycle", ebs.cycle(f.col("points"), f.lit(300.0), f.lit(1.0)))
     left = (f.col("balance") - 1) / 100 * 5_400_000
     hours = ebs.cycle_seconds_to_exhaustion(f.col("cycle"), left) / 3600

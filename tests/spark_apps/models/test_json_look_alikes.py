@@ -9,6 +9,8 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from spark_apps.runtime.driver_rows import driver_rows
+
 pytestmark = pytest.mark.slow  # Spark types the values
 
 _TRICKY = [
@@ -36,7 +38,7 @@ def test_values_of_one_pattern_have_one_type(spark) -> None:  # type: ignore[no-
     of_sides = [side + value for value in _TRICKY for side in (b"\0", b"\1")]  # of an outer join
     values = [*_TRICKY, *of_sides, *(json.dumps(_anything(chance, 3)).encode() for _ in range(3000))]
     rows = [("demo/topic", position, value) for position, value in enumerate(values)]
-    frame = spark.createDataFrame(rows, "resource string, position bigint, value binary").repartition(3).persist()
+    frame = driver_rows(spark, rows, "resource string, position bigint, value binary").repartition(3).persist()
 
     nobody = f.lit(None).cast("bigint")
     typed = frame.withColumn("is_deep", f.lit(False)).select(_shape(nobody, nobody).alias("shape"))

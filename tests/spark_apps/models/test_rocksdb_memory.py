@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_apps.models.rocksdb_memory import by_process, by_store, store_instances
+from spark_apps.runtime.driver_rows import driver_rows
 
 pytestmark = pytest.mark.slow
 MIB = 2**20
@@ -100,8 +101,8 @@ def test_by_process_and_by_store(spark: Any) -> None:
     key = "cluster string, app string, endpoint string"
     buffers = [("c", "app", name, float(BUFFERS)) for name in PROCESSES]
     instances = store_instances(
-        spark.createDataFrame(samples, f"{key}, metric string, labels string, at timestamp, value double"),
-        spark.createDataFrame(buffers, f"{key}, write_buffers_bytes double"),
+        driver_rows(spark, samples, f"{key}, metric string, labels string, at timestamp, value double"),
+        driver_rows(spark, buffers, f"{key}, write_buffers_bytes double"),
     ).persist()
     got = {row["endpoint"]: row for row in by_process(instances).collect()}
     for name, (_, expected) in PROCESSES.items():

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spark_apps.models.stream_nodes import stream_nodes
+from spark_apps.runtime.driver_rows import driver_rows
 
 pytestmark = pytest.mark.slow
 AT = datetime(2026, 1, 5, 11, 2, tzinfo=UTC)
@@ -35,7 +36,8 @@ def test_an_hour_of_nodes(spark: Any) -> None:
     rows.append(("e1", "holds_back", {"node": "windows", "task": "1_0"}, 0, 1.0))
     rows.append(("e1", "holds_back", {"task": "1_7"}, 0, 1.0))
     rows.append(("e2", "holds_back", {"task": "0_7"}, 0, 1.0))
-    samples = spark.createDataFrame(
+    samples = driver_rows(
+        spark,
         [
             ("c", "app", endpoint, metric, json.dumps(labels, sort_keys=True), AT + timedelta(seconds=moment), value)
             for endpoint, metric, labels, moment, value in rows

@@ -21,6 +21,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.hours import gap_of_present
 from streamwarden.base.warehouse import engine
 
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.runtime.load import ANALYZED_FROM_ROWS, READ_PER_ROW, Stage, last_rows, record_failure, replace_hour
 from spark_apps.runtime.session import COMPILED_FROM_ROWS, ROWS_PER_PIECE, pieces, session_for
 from spark_apps.runtime.warehouse_io import read_query
@@ -49,13 +50,13 @@ NULLS = [f"cast(null as {kind}) as {name}" for name, kind in REST.items()]
 
 
 def topics(spark: SparkSession, *rows: tuple[str, int, float | None]) -> DataFrame:
-    frame = spark.createDataFrame([("c", *row) for row in rows], TOPICS)
+    frame = driver_rows(spark, [("c", *row) for row in rows], TOPICS)
     return frame.selectExpr("*", *NULLS)
 
 
 def coverage(spark: SparkSession, status: str = "complete") -> DataFrame:
-    return spark.createDataFrame(
-        [("jolokia", "b1", status, None)], "source string, resource_name string, status string, message string"
+    return driver_rows(
+        spark, [("jolokia", "b1", status, None)], "source string, resource_name string, status string, message string"
     )
 
 
@@ -158,7 +159,7 @@ def test_a_late_read_does_not_replace_a_read_in_time(spark: SparkSession, wareho
 
     def run(coverage: list[tuple[str, str, str, str | None]], *rows: tuple[str, int, float | None]) -> None:
         frames = {"metrics.topic_hourly": topics(spark, *rows)}
-        replace_hour(warehouse, APP, HOUR, frames, spark.createDataFrame(coverage, kind), datetime.now(UTC))
+        replace_hour(warehouse, APP, HOUR, frames, driver_rows(spark, coverage, kind), datetime.now(UTC))
 
     def coverage_rows() -> list[Any]:
         with warehouse.connect() as connection:

@@ -31,6 +31,7 @@ from streamwarden.base.config import CONFIG_ENV
 from streamwarden.base.hours import HOUR, start_of_hour
 
 from spark_apps.runtime.class_archive import java
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources import kafka_record_times
 from spark_apps.sources.kafka_client import ClusterSource, Connection, cluster_named, led_partitions, read_clusters
 from spark_apps.sources.kafka_commits import KafkaCommits
@@ -416,7 +417,7 @@ _WANTED = "cluster string, topic string, partition int, offset bigint, stands bo
 
 def test_record_times_are_found_by_offset(read: Read, spark: SparkSession) -> None:
     wanted = [("watched", "orders", 0, offset, False) for offset in (0, 1, 50, 99, 100)]
-    frame = spark.createDataFrame([*wanted, ("watched", "gone", 0, 3, True)], _WANTED)
+    frame = driver_rows(spark, [*wanted, ("watched", "gone", 0, 3, True)], _WANTED)
     found = {(row.topic, row.offset): row.record_at for row in record_times(frame).collect()}
     for offset in (0, 1, 50, 99):
         expected = BEFORE + timedelta(seconds=36 * offset)

@@ -18,6 +18,7 @@ from streamwarden.base.config import CONFIG_ENV, Config, KafkaCluster
 
 from spark_apps.models.schema_frames import with_common_frames
 from spark_apps.models.value_shapes import schema_id_in_frame
+from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.schema_registry import SchemaRegistry
 from spark_apps.sources.schema_registry_glue import glue_schema_id
 from tests.spark_apps.aws_world import ACCOUNT, NOW, REGION
@@ -196,7 +197,7 @@ def test_frames_of_other_registries_lead_to_the_same_ids(spark: Any) -> None:
         ("g/t", b"\x03\x07" + glue), ("g/t", b"\x03\x00short"),
         ("a/t", of_four), ("a/t", of_eight), ("a/t", of_eight[:9]), ("c/t", b"\x03\x00" + glue), ("c/t", of_eight),
     ]  # fmt: skip
-    frame = spark.createDataFrame([(n, *row) for n, row in enumerate(values)], "n int, resource string, value binary")
+    frame = driver_rows(spark, [(n, *row) for n, row in enumerate(values)], "n int, resource string, value binary")
     found = (
         with_common_frames(frame, clusters)
         .select("n", "value", schema_id_in_frame().alias("id"))
