@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
+
+from spark_apps.runtime.schemas import struct_of
 
 
 def driver_rows(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str | StructType) -> DataFrame:
@@ -23,7 +25,7 @@ def driver_rows(spark: SparkSession, rows: Sequence[Sequence[Any]], schema: str 
     Raises:
         pyarrow.ArrowException: a value does not have its column's type.
     """
-    struct = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    struct = struct_of(schema)
     types = to_arrow_schema(struct)
     columns = [pa.array([row[place] for row in rows], field.type) for place, field in enumerate(types)]
     return spark.createDataFrame(pa.Table.from_arrays(columns, schema=types), struct)

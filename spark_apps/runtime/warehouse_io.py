@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import cast
 
 import adbc_driver_postgresql.dbapi as adbc
 import pyarrow as pa
@@ -20,6 +19,7 @@ from streamwarden.base.warehouse import with_session_options
 
 from spark_apps.runtime.executors import address_for_tasks, address_of_warehouse
 from spark_apps.runtime.kept import in_one_task, leaf
+from spark_apps.runtime.schemas import struct_of
 
 
 def _connected(carried: str | None) -> adbc.Connection:
@@ -28,7 +28,7 @@ def _connected(carried: str | None) -> adbc.Connection:
 
 def read_query(spark: SparkSession, query: str, schema: str | StructType) -> DataFrame:
     """Rows of a warehouse query. Its columns must have the order of `schema`, and types that can be cast to it."""
-    struct = cast(StructType, StructType.fromDDL(schema)) if isinstance(schema, str) else schema
+    struct = struct_of(schema)
     carried = address_for_tasks(spark, os.environ[WAREHOUSE_ENV])
 
     def read(_: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

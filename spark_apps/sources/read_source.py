@@ -14,15 +14,14 @@ from typing import cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.types import StructType
 
 from spark_apps.runtime.kept import leaf
+from spark_apps.runtime.schemas import struct_of
 
 
 def read_source(spark: SparkSession, source: DataSource) -> DataFrame:
     """The rows of a data source, as `spark.read.format(…).load()` returns them."""
-    ddl = source.schema()
-    schema = cast(StructType, StructType.fromDDL(ddl)) if isinstance(ddl, str) else ddl
+    schema = struct_of(source.schema())
     reader = source.reader(schema)
     partitions = list(reader.partitions())
 

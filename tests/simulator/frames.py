@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
 
 from spark_apps.runtime.driver_rows import driver_rows
+from spark_apps.runtime.schemas import struct_of
 from spark_apps.sources.kafka_commits import KafkaCommits
 
 READ = "cluster string, kind string, log_partition int"
@@ -26,7 +26,7 @@ NO_GROUPS_UNLISTED = "cluster string, group_id string, observed_at timestamp, re
 
 def rows_frame(spark: SparkSession, rows: list[dict[str, Any]], schema: str) -> DataFrame:
     """A frame of this schema."""
-    struct = cast(StructType, StructType.fromDDL(schema))
+    struct = struct_of(schema)
     return driver_rows(spark, [tuple(row.get(name) for name in struct.names) for row in rows], struct)
 
 
