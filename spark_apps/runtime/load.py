@@ -264,8 +264,9 @@ class Stage:
         source = ", ".join(f's."{c}"::{t}' for c, t in self.columns.items())
         if "hour" in self.columns and not keep_known:
             connection.execute(sa.text(f"delete from {self.table} where hour = :hour and {mine}"), {"hour": self.hour})
-        rest = [c for c in self.columns if c not in self.key]
-        changes = ", ".join(f'"{c}" = coalesce(excluded."{c}", t."{c}")' for c in rest)
+        changes = ", ".join(f'"{c}" = {self._merged(c)}' for c in self.columns if c not in self.key)
+        if "period_seconds" in self.columns:
+            changes += " where excluded.period_seconds <= t.period_seconds"
         rows = connection.exec_driver_sql(
             f"insert into {self.table} as t ({target}) select distinct {source} from {self.name} as s"
             f" order by {', '.join(str(list(self.columns).index(c) + 1) for c in self.key)}"
@@ -274,6 +275,17 @@ class Stage:
         if rows >= ANALYZED_FROM_ROWS:
             self._analyze(connection)
         return rows
+
+    def _merged(self, column: str) -> str:
+        """Value of a row that is loaded again: null does not replace a value of the same period.
+
+        A value of five minutes is none of their first minute. CloudWatch returns minutes for 15 days, and five minutes
+        after that; the finer period counts, whichever is loaded first.
+        """
+        merged = f'coalesce(excluded."{column}", t."{column}")'
+        if "period_seconds" not in self.columns:
+            return merged
+        return f'case when excluded.period_seconds = t.period_seconds then {merged} else excluded."{column}" end'
 
     def _analyze(self, connection: sa.Connection) -> None:
         """Updates the planner's statistics: without them it joins the new rows with nested loops, for minutes.

@@ -149,6 +149,25 @@ def test_a_gap_keeps_the_known_rows(spark: SparkSession, warehouse: sa.Engine) -
     assert stored(warehouse) == [("a", 1.0), ("b", 2.0), ("c", 3.0)]
 
 
+@pytest.mark.parametrize("periods", [(300, 60), (60, 300)], ids=str)
+def test_a_minute_is_not_mixed_with_the_five_minutes_that_begin_with_it(
+    periods: tuple[int, int], spark: SparkSession, warehouse: sa.Engine
+) -> None:
+    app = SparkApp("test_samples", "For tests", (), ("metrics.instance_network_sample",))
+    kinds = "account string, region string, instance_id string, at timestamp, period_seconds int, in_bytes double"
+    values = {300: (5e9, 5e8), 60: (1e9, None)}
+    for period in periods:
+        frame = driver_rows(spark, [("1", "r", "i", HOUR, period, *values[period])], f"{kinds}, out_bytes double")
+        replace_hour(
+            warehouse, app, HOUR, {"metrics.instance_network_sample": frame}, coverage(spark), datetime.now(UTC)
+        )
+    with warehouse.connect() as connection:
+        rows = connection.execute(
+            sa.text("select period_seconds, in_bytes, out_bytes from metrics.instance_network_sample")
+        )
+        assert rows.tuples().all() == [(60, *values[60])]
+
+
 @pytest.mark.rare
 def test_a_late_read_does_not_replace_a_read_in_time(spark: SparkSession, warehouse: sa.Engine) -> None:
     """An hour read in time, then late, and the reverse: rows and coverage are the same at the end."""
