@@ -81,9 +81,9 @@ class Outcome:
 
 @dataclass
 class Reference:
-    """The content of the undisturbed hour of some apps."""
+    """The content of the undisturbed hours of a subject."""
 
-    apps: tuple[str, ...]
+    subject: Subject
     rows: Rows
     steady: dict[str, list[str]]
     """Columns of each table that do not change between runs."""
@@ -91,7 +91,6 @@ class Reference:
     blocked: frozenset[str]
     """Detectors that are not evaluated without the other apps."""
     run_seconds: float
-    kind: Kind = "hour"
 
     @classmethod
     def of(cls, world: World, runner: Runner, subject: Subject) -> Reference:
@@ -116,7 +115,7 @@ class Reference:
                 one for one in columns
                 if _values(lines, one) == _values(seen[0][0][table], one) and one not in _VARIABLE.get(table, ())
             ]  # fmt: skip
-        reference = cls(apps, rows, steady, titles, frozenset(answer["not_evaluated"]), run_seconds, subject.kind)
+        reference = cls(subject, rows, steady, titles, frozenset(answer["not_evaluated"]), run_seconds)
         _undisturbed(runner, hours, apps)
         if wrong := reference.against(world, rows_of(warehouse)):
             raise RuntimeError(f"the undisturbed hour changes when it is run again: {wrong}")
@@ -125,7 +124,7 @@ class Reference:
     def against(self, world: World, rows: Rows, *, delivered_with_gaps: bool = False) -> list[str]:
         """Differences from the reference, one line each."""
         wrong = []
-        first, *_ = world.hours(self.kind)
+        first, *_ = world.hours(self.subject.kind)
         for table, steady in self.steady.items():
             columns = [
                 one for one in steady if not (delivered_with_gaps and one in _COLUMNS_OF_DELIVERY.get(table, ()))
@@ -161,7 +160,8 @@ def one_round(
 
     Several hours are run in random order, each time in another one.
     """
-    hours, apps = world.hours(reference.kind), reference.apps
+    apps, kind = reference.subject
+    hours = world.hours(kind)
     warehouse = fresh(world)
     runner.start()
     met = [fault for fault in faults if fault.is_beforehand]
@@ -367,12 +367,13 @@ def draw_faults(chance: random.Random, reference: Reference) -> list[Fault]:
     A fault that prevents every run is drawn alone: no other fault could take effect. A fault that only this kind of
     round has is always among them.
     """
+    apps, kind = reference.subject
     met = [
         fault for fault in FAULTS
-        if fault.is_available and fault.meets.intersection(reference.apps) and reference.kind in fault.kinds
+        if fault.is_available and fault.meets.intersection(apps) and kind in fault.kinds
         and (reference.titles or not fault.is_trackers)
     ]  # fmt: skip
-    first = chance.choice([fault for fault in met if fault.kinds == {reference.kind}] or met)
+    first = chance.choice([fault for fault in met if fault.kinds == {kind}] or met)
     others = [fault for fault in met if fault is not first and not fault.is_refused]
     return [first] if first.is_refused else [first, *chance.sample(others, chance.choice((1, 2, 3, 3, 4, 5)))]
 

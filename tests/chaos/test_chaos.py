@@ -138,7 +138,9 @@ def test_the_content_of_a_change_may_differ_only_if_a_source_had_missing_data(wa
     world = cast(World, _World(warehouse))
     output = {"action": "create", "finding": "a c5.large"}
     rows = {"tickets.change": [output]}
-    reference = Reference(("machines",), rows, {"tickets.change": sorted(output)}, Counter(), frozenset(), 1.0)
+    reference = Reference(
+        Subject(("machines",), "hour"), rows, {"tickets.change": sorted(output)}, Counter(), frozenset(), 1.0
+    )
     less = {"tickets.change": [output | {"finding": "no answer"}]}
     assert reference.against(world, less) and not reference.against(world, less, delivered_with_gaps=True)
     assert reference.against(world, {"tickets.change": []}, delivered_with_gaps=True)
@@ -150,7 +152,7 @@ def test_the_content_of_a_change_may_differ_only_if_a_source_had_missing_data(wa
 def test_five_minute_rows_that_begin_before_the_hour_are_ignored(warehouse: sa.Engine) -> None:
     world = cast(World, _World(warehouse))
     columns = ["at", "period_seconds"]
-    reference = Reference(("machines",), {"m": []}, {"m": columns}, Counter(), frozenset(), 1.0)
+    reference = Reference(Subject(("machines",), "hour"), {"m": []}, {"m": columns}, Counter(), frozenset(), 1.0)
     for at, seconds, is_wrong in (("10:00", "300", False), ("10:00", "60", True), ("10:05", "300", True)):
         rows = {"m": [{"at": f"2026-01-05 {at}:00+00:00", "period_seconds": seconds}]}
         assert bool(reference.against(world, rows)) == is_wrong
@@ -190,7 +192,9 @@ def test_unreported_missing_rows_are_found_but_not_in_rows_of_longer_periods(
             {"hour": hour},
         )
     known: Rows = {"metrics.volume_sample": [{"period_seconds": "60"}] * 5}
-    output = unreported(Reference(("ebs_volumes",), known, {}, Counter(), frozenset(), 1.0), warehouse, [hour])
+    output = unreported(
+        Reference(Subject(("ebs_volumes",), "hour"), known, {}, Counter(), frozenset(), 1.0), warehouse, [hour]
+    )
     assert [line.partition(", and ebs_volumes reported")[0] for line in output] == missing
 
 
@@ -230,7 +234,7 @@ def test_a_kind_of_round_has_its_faults_and_a_wanted_fault_its_kind() -> None:
     assert {subject.kind for subject in drawn} == {"hour", "backfill", "airflow"}
     assert {subject.apps == ALL for subject in drawn if subject.kind == "airflow"} == {True}
     for kind in ("airflow", "backfill"):
-        reference = Reference(ALL, {}, {}, Counter({"a ticket": 1}), frozenset(), 1.0, cast(Kind, kind))
+        reference = Reference(Subject(ALL, cast(Kind, kind)), {}, {}, Counter({"a ticket": 1}), frozenset(), 1.0)
         rounds = [draw_faults(random.Random(seed), reference) for seed in range(100)]  # noqa: S311
         assert all(any(fault.kinds == {kind} for fault in met) for met in rounds)
         assert all(kind in fault.kinds and not fault.is_refused for met in rounds for fault in met)
@@ -255,7 +259,7 @@ def test_hours_of_a_backfill_run_in_random_order_and_again_in_another(warehouse:
 
 
 def test_a_fault_that_prevents_every_run_is_drawn_alone() -> None:
-    reference = Reference(ALL, {}, {}, Counter(), frozenset(), 1.0)
+    reference = Reference(Subject(ALL, "hour"), {}, {}, Counter(), frozenset(), 1.0)
     drawn = [draw_faults(random.Random(seed), reference) for seed in range(300)]  # noqa: S311 — not for secrets
     assert {len(met) for met in drawn if met[0].is_refused} == {1}
     others = [met for met in drawn if not met[0].is_refused]
