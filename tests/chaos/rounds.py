@@ -209,15 +209,28 @@ def one_round(
     left = reference.against(world, rows_of(warehouse), delivered_with_gaps=with_gaps) + leftovers(warehouse)
     if disturbed != "complete" or left:
         repaired = "by restart and rerun" if restarts else "by rerun"
-        again = runner.run(chance.sample(hours, len(hours)), apps)
-        if "got no clear response" in str(again.get("failed")):  # a lost response: the tracker gets time to settle
-            _let_trackers_settle(warehouse)
-            again = runner.run(chance.sample(hours, len(hours)), apps)
-        if again.get("failed") or {*again.get("not_evaluated", ())} - reference.blocked:
-            wrong.append(f"the hour is incomplete after the repair: {again}")
+        wrong += _run_again(runner, reference, warehouse, hours, chance)
         left = reference.against(world, rows_of(warehouse), delivered_with_gaps=with_gaps) + leftovers(warehouse)
     seconds = time.monotonic() - begun
     return Outcome(apps, [fault.name for fault in met], disturbed, seconds, repaired, wrong + left)
+
+
+def _run_again(
+    runner: Runner, reference: Reference, warehouse: sa.Engine, hours: Sequence[datetime], chance: random.Random
+) -> list[str]:
+    """Runs the hours again; returns what is incomplete afterwards.
+
+    Several hours are run twice more: an hour is evaluated with the earlier hours that are loaded by then.
+    """
+    wrong = []
+    for _ in range(min(len(hours), 2)):
+        again = runner.run(chance.sample(hours, len(hours)), reference.subject.apps)
+        if "got no clear response" in str(again.get("failed")):  # a lost response: the tracker gets time to settle
+            _let_trackers_settle(warehouse)
+            again = runner.run(chance.sample(hours, len(hours)), reference.subject.apps)
+        if again.get("failed") or {*again.get("not_evaluated", ())} - reference.blocked:
+            wrong.append(f"the hour is incomplete after the repair: {again}")
+    return wrong
 
 
 def _answer(runner: Runner, answers: queue.Queue[dict[str, Any]]) -> dict[str, Any]:
