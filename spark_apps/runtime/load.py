@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from streamwarden.base.catalog import APPS, SparkApp, rows_of
 from streamwarden.base.errors import StreamwardenError
-from streamwarden.base.hours import ONLY_PRESENT
+from streamwarden.base.hours import ONLY_PRESENT, PRESENT_FOR
 from streamwarden.base.warehouse import address_of_engine, ensure_day
 
 from spark_apps.runtime.kept import tables_at_once
@@ -158,8 +158,10 @@ def _make_room(connection: sa.Connection, staged: str, app: str, hour: datetime)
     A source that knows only the current state may have responded in time in an earlier run: then that coverage
     stays, as its rows do.
     """
-    values = {"hour": hour, "app": app, "too_late": f"%{ONLY_PRESENT}%"}
-    in_time = "c.hour = :hour and c.app = :app and (c.message not like :too_late) is not false"
+    values = {"hour": hour, "app": app, "too_late": f"%{ONLY_PRESENT}%", "until": hour + PRESENT_FOR}
+    in_time = (
+        "c.hour = :hour and c.app = :app and c.queried_at < :until and (c.message not like :too_late) is not false"
+    )
     connection.execute(
         sa.text(f"""
             delete from detect.coverage as c where c.hour = :hour and c.app = :app and not (

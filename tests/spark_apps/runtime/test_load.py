@@ -178,14 +178,16 @@ def test_a_late_read_does_not_replace_a_read_in_time(spark: SparkSession, wareho
 
     def run(coverage: list[tuple[str, str, str, str | None]], *rows: tuple[str, int, float | None]) -> None:
         frames = {"metrics.topic_hourly": topics(spark, *rows)}
-        replace_hour(warehouse, APP, HOUR, frames, driver_rows(spark, coverage, kind), datetime.now(UTC))
+        started_at = HOUR + timedelta(hours=1 if coverage is in_time else 2)
+        replace_hour(warehouse, APP, HOUR, frames, driver_rows(spark, coverage, kind), started_at)
 
     def coverage_rows() -> list[Any]:
         with warehouse.connect() as connection:
             query = "select source, status, message, (select count(*) from metrics.topic_hourly) from detect.coverage"
             return sorted(map(tuple, connection.execute(sa.text(query))))
 
-    run(late)
+    run([("topics", "c", "failed", "it is down"), ("commits", "c", "complete", None)])
+    run(late)  # a failure is not kept: it was late, too
     assert coverage_rows() == [("commits", "complete", None, 0), ("topics", "missing", gap, 0)]
     run(in_time, ("a", 1, 1.0))
     assert coverage_rows() == [("commits", "failed", "it is down", 1), ("topics", "complete", None, 1)]
