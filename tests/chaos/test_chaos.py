@@ -149,6 +149,19 @@ def test_the_content_of_a_change_may_differ_only_if_a_source_had_missing_data(wa
     assert reference.against(world, {"tickets.change": [output, output]}, delivered_with_gaps=True)
 
 
+@pytest.mark.parametrize(("kind", "is_wrong"), [("hour", True), ("backfill", False)])
+def test_in_a_backfill_a_ticket_may_be_created_for_another_firing_hour(
+    kind: Kind, is_wrong: bool, warehouse: sa.Engine
+) -> None:
+    world, created = cast(World, _World(warehouse)), {"action": "create", "hour": "09:00"}
+    steady = {"tickets.change": sorted(created)}
+    reference = Reference(
+        Subject(("machines",), kind), {"tickets.change": [created]}, steady, Counter(), frozenset(), 1.0
+    )
+    assert bool(reference.against(world, {"tickets.change": [created | {"hour": "10:00"}]})) == is_wrong
+    assert reference.against(world, {"tickets.change": [created, created]})
+
+
 def test_five_minute_rows_that_begin_before_the_hour_are_ignored(warehouse: sa.Engine) -> None:
     world = cast(World, _World(warehouse))
     columns = ["at", "period_seconds"]
