@@ -27,7 +27,6 @@ from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import brokers, consumer_groups
 from spark_apps.apps.consumer_groups.positions import positions
-from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
@@ -46,7 +45,15 @@ from tests.simulator.clusters import (
     Topic,
     hour_at,
 )
-from tests.simulator.frames import KNOWN_COMMITS, NO_GROUPS_UNLISTED, NO_KNOWN_ENDS, READ, null_filled, rows_frame
+from tests.simulator.frames import (
+    KNOWN_BROKERS,
+    KNOWN_COMMITS,
+    NO_GROUPS_UNLISTED,
+    NO_KNOWN_ENDS,
+    commits_read,
+    null_filled,
+    rows_frame,
+)
 from tests.simulator.logs import KNOWN_HOURS
 from tests.simulator.scenario import EVALUATED
 from tests.simulator.volume_kinds import ACCOUNT
@@ -97,11 +104,10 @@ def _jmx(bench: Bench, clusters: list[Cluster], folder: Path) -> dict[str, DataF
         now += _of_controllers(cluster)
     kind = f.when(f.col("metric").endswith("_total"), "counter").otherwise("gauge")
     kind = f.when(f.col("metric").rlike("_p[0-9]+_ms$"), "percentile").otherwise(kind)
-    known = "cluster string, endpoint string, known_broker_id int"
     return {
         "jmx": null_filled(bench.spark, folder / "jmx", now).withColumns({"kind": kind, "resource": f.col("endpoint")}),
         "earlier_counters": null_filled(bench.spark, folder / "before", before).drop("gap"),
-        "known_brokers": driver_rows(bench.spark, [], known),
+        "known_brokers": rows_frame(bench.spark, [], KNOWN_BROKERS),
     }
 
 
@@ -253,8 +259,7 @@ def _metadata(bench: Bench, clusters: list[Cluster]) -> dict[str, DataFrame]:
             if cluster.answers[broker, NOW] or cluster.gauges["leaders"][broker, NOW] != 0:
                 dirs += _log_dir(cluster, broker)
         dirs += _moves(cluster)
-    create = bench.spark.createDataFrame
-    read = create([(cluster.name, "read", 0) for cluster in clusters], READ)
+    read = commits_read(bench.spark, [cluster.name for cluster in clusters])
     none = {KafkaCommits.name(): rows_frame(bench.spark, [], KafkaCommits({}).schema())}
     times = "cluster string, topic string, partition int, offset bigint, record_at timestamp, earliest_at timestamp,"
     times += " latest_at timestamp, next_offset bigint, read_end bigint, resource string, gap string"

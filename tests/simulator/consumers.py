@@ -30,18 +30,19 @@ from streamwarden.detectors import Finding
 from spark_apps.apps import brokers, consumer_groups, ebs_volumes
 from spark_apps.apps.consumer_groups.positions import positions
 from spark_apps.apps.ebs_volumes.series import Metric
-from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator.bench import Bench
 from tests.simulator.frames import (
+    KNOWN_BROKERS,
     KNOWN_COMMITS,
     MEMBERS,
     NO_GROUPS_UNLISTED,
     NO_KNOWN_ENDS,
-    READ,
+    SAMPLED_SINCE,
+    commits_read,
     null_filled,
     rows_frame,
 )
@@ -504,14 +505,13 @@ class _Sources:
         until = {"known_until": f.lit(end)}
         hosts = rows_frame(self.bench.spark, instances, Ec2Instances({}).schema())
         of_hosts = rows_frame(self.bench.spark, disks, Ec2Volumes({}).schema())
-        create = self.bench.spark.createDataFrame
         sources = {
             "instances": ebs_volumes.instances_of(hosts, end).withColumns(until),
             "volumes": ebs_volumes.volumes_of(of_hosts, end).withColumns(until),
             "cloudwatch": samples,
             "cloudwatch_look_back": none,
             "cloudwatch_read_baseline": weeks.frame(self.bench.spark, self.folder / "weeks.parquet"),
-            "sampled_since": create([], "account string, region string, volume_id string, sampled_since timestamp"),
+            "sampled_since": rows_frame(self.bench.spark, [], SAMPLED_SINCE),
             "volume_samples": _samples(samples, "volume_id", ebs_volumes.VOLUME_METRICS).cache(),
             "last_day_samples": _samples(none, "volume_id", ebs_volumes.LOOK_BACK_METRICS),
             "instance_samples": _samples(
@@ -556,7 +556,7 @@ class _Sources:
             "earlier_counters": self._frame("before", before)
             .filter("metric like '%_total'")
             .drop("gap", "process_started_at"),
-            "known_brokers": driver_rows(self.bench.spark, [], "cluster string, endpoint string, known_broker_id int"),
+            "known_brokers": rows_frame(self.bench.spark, [], KNOWN_BROKERS),
         }
         frames = brokers.transform(sources, EVALUATED, Config(kafka=clusters, jmx=endpoints))
         # Of single readings only those of clients are asked for, of the run before as well.
@@ -605,8 +605,7 @@ class _Sources:
                     offsets += committed
                     commits += history
                     times += written
-        create = self.bench.spark.createDataFrame
-        read = create([(case.name, "read", 0) for case in self.chosen], READ)
+        read = commits_read(self.bench.spark, [case.name for case in self.chosen])
         output = self._frame("commits", commits, generation="int", members=MEMBERS, resource="string")
         exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
                  "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip

@@ -11,10 +11,9 @@ from pyspark.sql import functions as f
 from streamwarden.base.config import Config, JmxEndpoint, KafkaCluster
 
 from spark_apps.apps import jvm_apps
-from spark_apps.runtime.driver_rows import driver_rows
 from tests.simulator.bench import Bench
 from tests.simulator.fleets import Fleet, T
-from tests.simulator.frames import null_filled
+from tests.simulator.frames import EARLIER_COUNTERS, null_filled, rows_frame
 from tests.simulator.scenario import EVALUATED, Verdict
 from tests.simulator.score import Score, at_once, score
 
@@ -33,10 +32,9 @@ def evaluate(
         read = null_filled(
             bench.spark, Path(folder) / "jmx", (row for each in fleet.resources for row in readings(each))
         )
-        earlier = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
         sources = {
             "jmx": read.withColumns({"kind": f.lit("gauge"), "resource": f.col("endpoint")}),
-            "earlier_counters": driver_rows(bench.spark, [], earlier),
+            "earlier_counters": rows_frame(bench.spark, [], EARLIER_COUNTERS),
         }
         bench.load("jvm_apps", jvm_apps.transform(sources, EVALUATED, config))
     verdicts = [

@@ -29,7 +29,7 @@ from spark_apps.sources.kafka_next_records import RECORDS, appended_ms
 from spark_apps.sources.kafka_topics import KafkaTopics
 from tests.simulator import lag_loads
 from tests.simulator.bench import Bench
-from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, commits_read, null_filled, rows_frame
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Truth, Verdict
 from tests.simulator.score import Score, score
 
@@ -521,8 +521,7 @@ def _sources(bench: Bench, fleet: Fleet, chosen: list[Case], folder: Path) -> di
             commits += history
             times += written
             ends.append(_known_end(case, timeline.logs[partition], partition))
-    create = bench.spark.createDataFrame
-    read = create([(case.name, "read", 0) for case in chosen], READ)
+    read = commits_read(bench.spark, [case.name for case in chosen])
     output = null_filled(bench.spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
     sources = {
         "kafka_topics": rows_frame(bench.spark, topics, KafkaTopics({}).schema()),

@@ -18,11 +18,11 @@ from streamwarden.base.hours import HOUR
 from streamwarden.detectors import Finding
 
 from spark_apps.apps import jvm_apps as app
-from spark_apps.runtime.driver_rows import driver_rows
 from tests.simulator.bench import Bench
+from tests.simulator.frames import EARLIER_COUNTERS, rows_frame
 from tests.simulator.memory_fleet import Fleet
 from tests.simulator.memory_kinds import build
-from tests.simulator.memory_sources import EARLIER, config_of, load_machines, readings_of
+from tests.simulator.memory_sources import config_of, load_machines, readings_of
 from tests.simulator.scenario import EVALUATED, START, Case, Fault, Scenario, Verdict
 from tests.simulator.score import Score, score
 
@@ -58,7 +58,7 @@ def prepare(bench: Bench, scenario: Scenario) -> Callable[[list[Finding]], Score
         read = bench.spark.read.parquet(str(file))
         sources = {
             "jmx": read.withColumns({"resource": f.col("endpoint"), "gap": f.lit(None).cast("string")}),
-            "earlier_counters": driver_rows(bench.spark, [], EARLIER),
+            "earlier_counters": rows_frame(bench.spark, [], EARLIER_COUNTERS),
         }
         frames = app.transform(sources, EVALUATED, config)
         frames["metrics.jvm_app_sample"] = frames["metrics.jvm_app_sample"].limit(0)

@@ -38,8 +38,6 @@ from tests.simulator.scenario import EVALUATED, START, Case
 
 LAYOUT = ("cluster", "role", "app", "endpoint", "metric", "labels", "kind", "at", "value", "process_started_at")
 
-EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
-
 
 def cluster_of(hour: datetime) -> str:
     """Each hour of the fleet is a separate cluster, with the same names in all of them."""

@@ -17,9 +17,8 @@ from pyspark.sql import functions as f
 from streamwarden.base.hours import HOUR
 
 from spark_apps.apps import ebs_volumes as app
-from spark_apps.runtime.driver_rows import driver_rows
 from spark_apps.sources.ec2 import Ec2Instances, Ec2Volumes
-from tests.simulator.frames import rows_frame
+from tests.simulator.frames import SAMPLED_SINCE, rows_frame
 from tests.simulator.scenario import EVALUATED, START, Case
 from tests.simulator.volume_kinds import ACCOUNT, MINUTE, REGION, Fleet, attachment_at
 
@@ -106,9 +105,7 @@ def sources(spark: SparkSession, fleet: Fleet, chosen: list[Case], folder: Path)
         "cloudwatch": metrics,
         "cloudwatch_look_back": look_back,
         "cloudwatch_read_baseline": metrics.limit(0),
-        "sampled_since": driver_rows(
-            spark, [], "account string, region string, volume_id string, sampled_since timestamp"
-        ),
+        "sampled_since": rows_frame(spark, [], SAMPLED_SINCE),
         "volume_samples": of_hour,
         "last_day_samples": app.samples(look_back, "volume_id", [m.column for m in app.LOOK_BACK_METRICS]).cache(),
         "instance_samples": app.samples(metrics, "instance_id", of_instance).cache(),

@@ -19,7 +19,16 @@ from spark_apps.sources.kafka_commits import KafkaCommits
 from spark_apps.sources.kafka_groups import KafkaGroups
 from spark_apps.sources.kafka_log_dirs import KafkaLogDirs
 from spark_apps.sources.kafka_topics import KafkaTopics
-from tests.simulator.frames import KNOWN_COMMITS, MEMBERS, NO_GROUPS_UNLISTED, READ, null_filled, rows_frame
+from tests.simulator.frames import (
+    EARLIER_COUNTERS,
+    KNOWN_BROKERS,
+    KNOWN_COMMITS,
+    MEMBERS,
+    NO_GROUPS_UNLISTED,
+    commits_read,
+    null_filled,
+    rows_frame,
+)
 from tests.simulator.scenario import EVALUATED
 from tests.simulator.workloads.process_lifetimes import (
     COMMIT_EVERY,
@@ -50,7 +59,6 @@ PROCESSES = 2
 LOOK_BACK = consumer_groups.LOOK_BACK / HOUR
 DIRECTORY = "/var/lib/kafka"
 CLIENT_FETCHES = "client_fetch_bytes_per_second"
-EARLIER = "cluster string, endpoint string, metric string, labels string, at timestamp, value double"
 Rows = list[dict[str, Any]]
 
 
@@ -121,7 +129,7 @@ def topics_and_groups(spark: SparkSession, lives: Sequence[Life], folder: Path) 
                         times += time
     exact = {"earliest_at": f.col("record_at"), "latest_at": f.col("record_at"),
              "next_offset": f.lit(None).cast("bigint"), "read_end": f.lit(None).cast("bigint")}  # fmt: skip
-    read = driver_rows(spark, [(life.cluster, "read", 0) for life in lives], READ)
+    read = commits_read(spark, [life.cluster for life in lives])
     output = null_filled(spark, folder / "commits", commits, generation="int", members=MEMBERS, resource="string")
     sources = {
         "kafka_topics": rows_frame(spark, [row for life in lives for row in _topics(life)], KafkaTopics({}).schema()),
@@ -303,7 +311,7 @@ def broker_counters(spark: SparkSession, lives: Sequence[Life], config: Config, 
         "earlier_counters": null_filled(spark, folder / "before", before)
         .filter("metric like '%_total'")
         .drop("gap", "process_started_at"),
-        "known_brokers": driver_rows(spark, [], "cluster string, endpoint string, known_broker_id int"),
+        "known_brokers": rows_frame(spark, [], KNOWN_BROKERS),
     }
     frames = brokers.transform(sources, EVALUATED, config)
     frames["metrics.broker_sample"] = frames["metrics.broker_sample"].filter(f.col("metric") == CLIENT_FETCHES)
@@ -362,7 +370,7 @@ def processes(spark: SparkSession, lives: Sequence[Life], config: Config, folder
                 if process.disk:
                     rows += [head | one for one in _readings(_file_system(*process.disk))]
     jmx = null_filled(spark, folder / "jmx", rows).withColumns({"resource": f.col("endpoint")})
-    sources = {"jmx": jmx, "earlier_counters": driver_rows(spark, _counted_before(lives), EARLIER)}
+    sources = {"jmx": jmx, "earlier_counters": driver_rows(spark, _counted_before(lives), EARLIER_COUNTERS)}
     return jvm_apps.transform(sources, EVALUATED, config)
 
 
