@@ -23,7 +23,7 @@ from streamwarden.base.errors import StreamwardenError
 from streamwarden.store.migrate import migrate, require_migrated
 
 from spark_apps.sources.recognition import recognized
-from tests.chaos.faults import FAULTS, Fault
+from tests.chaos.faults import FAULTS, TWO_RUNS, Fault
 from tests.chaos.rounds import ALL, Reference, Rows, Subject, draw_faults, draw_subject, one_round, unreported
 from tests.chaos.runners import Answers, Runner
 from tests.chaos.share import BLOCK, share, shares_of, subject_of
@@ -64,6 +64,10 @@ class _Runner:
         self.world, self.rerun_loses, self.runs = world, rerun_loses, 0
         self.process = psutil.Process()
         self.orders: list[Sequence[datetime]] = []
+
+    @property
+    def twin(self) -> _Runner:
+        return _Runner(self.world)
 
     def start(self) -> None:
         """Does nothing: the runner is always running."""
@@ -147,6 +151,28 @@ def test_the_content_of_a_change_may_differ_only_if_a_source_had_missing_data(wa
     corrected = {"tickets.change": [*less["tickets.change"], output | {"action": "comment"}]}
     assert reference.against(world, corrected) and not reference.against(world, corrected, delivered_with_gaps=True)
     assert reference.against(world, {"tickets.change": [output, output]}, delivered_with_gaps=True)
+
+
+@pytest.mark.parametrize(("fault", "may_differ"), [(HARMLESS, False), (TWO_RUNS, True)])
+def test_one_of_two_runs_may_create_a_ticket_before_the_other_one_loads_the_rest(
+    fault: Fault, may_differ: bool, warehouse: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = _World(warehouse)
+    runner = _Runner(world)
+    reference = Reference.of(cast(World, world), cast(Runner, runner), Subject(("machines",), "hour"))
+    allowed = []
+
+    def against(*_: object, delivered_with_gaps: bool) -> list[str]:
+        allowed.append(delivered_with_gaps)
+        return []
+
+    monkeypatch.setattr(Reference, "against", against)
+    with warehouse.begin() as connection:  # complete
+        connection.exec_driver_sql(
+            "insert into detect.load values (%s, 'machines', 'loaded', '{}', null, now(), now())", (world.hour,)
+        )
+    one_round(cast(World, world), cast(Runner, runner), reference, [fault], random.Random(1))  # noqa: S311
+    assert allowed == [may_differ]
 
 
 @pytest.mark.parametrize(("kind", "is_wrong"), [("hour", True), ("backfill", False)])
