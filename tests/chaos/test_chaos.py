@@ -19,7 +19,9 @@ from typing import Any, cast
 import psutil
 import pytest
 import sqlalchemy as sa
+from streamwarden.base.embedded import stop_server
 from streamwarden.base.errors import StreamwardenError
+from streamwarden.base.warehouse import engine
 from streamwarden.store.migrate import migrate, require_migrated
 
 from spark_apps.sources.recognition import recognized
@@ -346,3 +348,22 @@ def test_a_jump_of_the_clock_does_not_change_monotonic_waits(tmp_path: Path) -> 
             assert abs(off - by) < timedelta(seconds=30) and monotonic_off < 30
         assert seeing.stdin
         seeing.stdin.close()
+
+
+@pytest.mark.rare
+def test_a_full_disk_does_not_limit_shared_memory(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    [full] = [fault for fault in FAULTS if fault.name == "PostgreSQL disk full"]
+    try:
+        with engine(world.create_postgres()).connect() as connection:
+            connection.exec_driver_sql("set debug_parallel_query = on")  # messages of workers are in shared memory
+            connection.exec_driver_sql(in_parallel := "select count(*) from pg_class")
+            connection.exec_driver_sql("checkpoint")  # nothing is left to be written
+            full.begin(world, psutil.Process(), random.Random(1))  # noqa: S311
+            assert connection.exec_driver_sql(in_parallel).scalar_one()
+            with pytest.raises(sa.exc.DBAPIError, match=r"File too large"):
+                connection.exec_driver_sql("create table large as select generate_series(1, 100000) as n")
+            connection.invalidate()
+    finally:
+        full.end(world)
+        stop_server(world.postgres)

