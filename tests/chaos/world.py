@@ -307,8 +307,7 @@ class World:
 
     def start_postgres(self) -> None:
         """Starts PostgreSQL again after it was killed."""
-        let_go(self.postgres.resolve())  # this process still believes that it runs
-        server_url.cache_clear()
+        let_go(self.postgres)  # this process still believes that it runs
         server_url(self.postgres)
 
     def issues(self) -> list[dict[str, Any]]:

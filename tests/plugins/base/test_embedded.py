@@ -117,7 +117,6 @@ def _kill(folder: Path) -> None:
         with suppress(psutil.NoSuchProcess):  # a worker that ended by itself
             process.kill()
     psutil.wait_procs(family, 10)
-    server_url.cache_clear()
     let_go(folder)
 
 
