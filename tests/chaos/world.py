@@ -261,10 +261,9 @@ class World:
 
     def fresh_warehouse(self) -> sa.Engine:
         """The warehouse, migrated and empty."""
-        admin = engine(embedded_url(self.postgres, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
         for url in (self._template, self.url):
             engine(url).dispose()
-        with admin.connect() as connection:
+        with self._admin().connect() as connection:
             connection.exec_driver_sql('drop database if exists "warehouse" with (force)')
             connection.exec_driver_sql('create database "warehouse" template "template"')
         return engine(self.url)
@@ -298,12 +297,16 @@ class World:
         Shared memory of POSIX is files. If they reach the limit, which a full disk does not cause, statistics in them
         are damaged: PostgreSQL 18 then crashes, or does not end a commit.
         """
-        admin = engine(embedded_url(self.postgres, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
+        admin = self._admin()
         with admin.connect() as connection:
             connection.exec_driver_sql("alter system set dynamic_shared_memory_type = 'sysv'")
         admin.dispose()
         stop_server(self.postgres)
         return embedded_url(self.postgres, "template")
+
+    def _admin(self) -> sa.Engine:
+        """Engine for commands to the server."""
+        return engine(embedded_url(self.postgres, "postgres")).execution_options(isolation_level="AUTOCOMMIT")
 
     def start_postgres(self) -> None:
         """Starts PostgreSQL again after it was killed."""
