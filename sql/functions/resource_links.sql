@@ -74,6 +74,13 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
     select i.account, i.region, i.instance_id, b.cluster, b.broker, b.hour
     from broker as b
     inner join instance as i using (instance_id)
+  ),
+
+  -- Distinct before they are given keys: a large cluster has a hundred partitions for each.
+  reading as (
+    select distinct cluster, topic, group_id
+    from metrics.consumer_partition_hourly
+    where hour = as_of
   )
 
   select key, public.resource_key('instance', account, region, instance_id), 'attached', hour
@@ -168,20 +175,20 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   where hour = as_of and group_id is not null
 
   union all
-  select distinct public.resource_key('broker', cluster, leader::text), public.resource_key('topic', cluster, topic), 'leads', hour
-  from metrics.partition_hourly
-  where hour = as_of and leader is not null
+  select public.resource_key('broker', cluster, leader::text), public.resource_key('topic', cluster, topic), 'leads', as_of
+  from (
+    select distinct cluster, topic, leader
+    from metrics.partition_hourly
+    where hour = as_of and leader is not null
+  ) as led
 
   union all
-  select distinct public.resource_key('topic', cluster, topic), public.resource_key('group', cluster, group_id), 'read by', hour
-  from metrics.consumer_partition_hourly
-  where hour = as_of
+  select public.resource_key('topic', cluster, topic), public.resource_key('group', cluster, group_id), 'read by', as_of
+  from reading
 
   union all
-  select distinct public.resource_key('reading', cluster, topic, group_id), public.resource_key('group', cluster, group_id),
-    'part of', hour
-  from metrics.consumer_partition_hourly
-  where hour = as_of
+  select public.resource_key('reading', cluster, topic, group_id), public.resource_key('group', cluster, group_id), 'part of', as_of
+  from reading
 
   union all
   select distinct public.resource_key('process', o.cluster, o.endpoint), public.resource_key('client', o.cluster, o.client_id),
