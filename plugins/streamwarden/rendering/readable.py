@@ -25,8 +25,10 @@ SEVERITIES: tuple[str, ...] = get_args(Severity)
 
 def clean(text: object) -> str:
     """The text on one line, without control, format, and bidirectional characters."""
-    kept = (" " if c.isspace() else c for c in str(text) if c.isspace() or unicodedata.category(c)[0] != "C")
-    return " ".join("".join(kept).split())
+    line = str(text)
+    if not line.isprintable():  # most texts are
+        line = "".join(" " if c.isspace() else c for c in line if c.isspace() or unicodedata.category(c)[0] != "C")
+    return " ".join(line.split())
 
 
 def is_storable(text: str) -> bool:
