@@ -15,7 +15,22 @@ from rich.table import Table
 from rich.text import Text
 from streamwarden.base.paths import PROJECT_ROOT
 
-from tests.bench import aws, gathering, hour, jmx, kafka, load, memory, msk, pages, scale, schemas, size
+from tests.bench import (
+    aws,
+    gathering,
+    hour,
+    incidents,
+    jmx,
+    kafka,
+    load,
+    memory,
+    msk,
+    pages,
+    scale,
+    schemas,
+    size,
+    small,
+)
 from tests.bench.metric import Metric, measured
 
 PARTS = {
@@ -28,8 +43,10 @@ PARTS = {
     "memory": memory.measure,
     "schemas": schemas.measure,
     "scale": scale.measure,
+    "incidents": incidents.measure,
     "pages": pages.measure,
     "gathering": gathering.measure,
+    "small": small.measure,
     "hour": hour.measure,
 }
 

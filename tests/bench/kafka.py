@@ -175,7 +175,7 @@ def _remember_hour_before(fleet: _Fleet, url: str, begin: datetime) -> None:
     with OffsetReaders(Connection(cluster_named("bench"))) as readers:
         ends = readers.ask({"end": (OFFSET_END, False, places)})
     if ends is None:
-        raise AssertionError("not all partitions expected_text their end")
+        raise AssertionError("not all partitions have an end offset")
     warehouse = engine(url)
     ensure_day(warehouse, (begin - HOUR).date())
     insert = sa.text("""
@@ -237,7 +237,7 @@ def _bare_lag(servers: str) -> int:
     """Metadata, groups, their commits, the end of every partition; returns rows."""
     admin = AdminClient({"bootstrap.servers": servers})
     metadata = admin.list_topics(timeout=10)
-    keys = sorted((topic, p) for topic, expected_text in metadata.topics.items() for p in expected_text.partitions)
+    keys = sorted((topic, p) for topic, described in metadata.topics.items() for p in described.partitions)
     groups = [group.group_id for group in admin.list_consumer_groups(request_timeout=10).result().valid]
     committed = {
         g: admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(g)], request_timeout=10)[g] for g in groups

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -33,7 +32,6 @@ from tests.simulator.score import Goal, Score
 from tests.sql.rows import NEUTRAL
 
 WORLDS, HOURS, CLUSTERS = 12, 5, 3
-MANY_PARTITIONS, MANY_FINDINGS = 100_000, 2_000
 TABLES = (
     "inventory.volume_hourly", "inventory.instance_hourly", "inventory.consumer_member_hourly", "metrics.broker_hourly",
     "metrics.partition_hourly", "metrics.consumer_partition_hourly", "metrics.replica_sample", "metrics.volume_sample",
@@ -58,23 +56,18 @@ class IncidentScore(Score):
     incidents: int = 0
     alone_merged: int = 0
     alone: int = 0
-    seconds: list[float] = field(default_factory=list)
 
     @property
     def goals(self) -> list[Goal]:
         together = self.rightly_together + self.wrongly_together
         pairs = self.rightly_together + self.wrongly_apart
-        rows = [
+        return [
             Goal(f"pairs: precision, of {together}", self.rightly_together / max(together, 1), 0.99),
             Goal(f"pairs: recall, of {pairs}", self.rightly_together / max(pairs, 1), 0.95),
             Goal(f"right root, of {self.roots}", self.roots_right / max(self.roots, 1), 0.95),
             Goal(f"issues per incident, of {self.incidents}", self.issues / max(self.incidents, 1), 1.05, at_most=True),
             Goal(f"own cause, yet merged, of {self.alone}", self.alone_merged / max(self.alone, 1), 0.01, at_most=True),
         ]
-        if self.seconds:
-            name = f"seconds for {MANY_FINDINGS} findings on {MANY_PARTITIONS} partitions"
-            rows.append(Goal(name, max(self.seconds), 5, at_most=True))
-        return rows
 
 
 @dataclass
@@ -435,11 +428,10 @@ class World:
 
 
 def evaluate(bench: Bench, scenario: Scenario) -> Score:
-    """Several worlds hour by hour, and a large one for run time."""
+    """Several worlds, hour by hour."""
     result = IncidentScore("incidents", 0, 0, 0, 0)
     dice = random.Random(scenario.seed)  # noqa: S311
-    small = scenario.days < STANDARD.days
-    for number in range(WORLDS // 3 if small else WORLDS):
+    for number in range(WORLDS // 3 if scenario.days < STANDARD.days else WORLDS):
         world = World(random.Random(dice.random()))  # noqa: S311
         _empty(bench.warehouse)
         for hour in range(-6, HOURS):
@@ -449,8 +441,6 @@ def evaluate(bench: Bench, scenario: Scenario) -> Score:
                 find_causes(bench.warehouse, DETECTORS, _at(hour))
                 reconcile(bench.warehouse, CONFIG, DETECTORS, _at(hour) + HOUR)
         _score(bench.warehouse, world, number, result)
-    if not small:
-        result.seconds.append(seconds_of_many(bench.warehouse, dice))
     return result
 
 
@@ -500,47 +490,6 @@ def _score(warehouse: sa.Engine, world: World, number: int, result: IncidentScor
 
 def _named(symptom: Symptom) -> str:
     return f"{symptom.resource} ({symptom.detector} {symptom.reason}, {symptom.incident}, from {symptom.begins})"
-
-
-def seconds_of_many(warehouse: sa.Engine, dice: random.Random) -> float:
-    """Run time of causes and incidents for one hour of a very large fleet."""
-    _empty(warehouse)
-    at, brokers, partitions = _at(0), 200, 100
-    topics = MANY_PARTITIONS // partitions
-    leader = {(f"t{t}", p): dice.randint(1, brokers) for t in range(topics) for p in range(partitions)}
-    sick = dice.sample(range(1, brokers + 1), 20)
-    leader |= {(f"t{t}", p): sick[t % 20] for t in range(topics) for p in range(5)}
-    known: list[tuple[str, Row]] = []
-    for n in range(1, brokers + 1):
-        machine = {"account": "1", "region": "r", "instance_id": f"i{n}"}
-        known.append(("inventory.volume_hourly", machine | {"hour": at, "volume_id": f"v{n}"}))
-        known.append(("inventory.instance_hourly", machine | {"hour": at, "private_ip": f"ip{n}"}))
-        output = {"hour": at, "cluster": "c", "endpoint": f"b{n}", "broker_id": n, "instance_id": f"i{n}"}
-        known.append(("metrics.broker_hourly", output))
-    for (topic, partition), n in leader.items():
-        one = {"hour": at, "cluster": "c", "topic": topic, "partition": partition}
-        known.append(("metrics.partition_hourly", one | {"leader": n, "replicas": 3, "isr": 3}))
-    found = [_found("ebs_volume_starving", f"volume:1/r/v{n}", "bucket_empty") for n in sick]
-    for g in range(topics * 2):
-        for partition in range(partitions):
-            one = {"hour": at, "cluster": "c", "group_id": f"g{g}", "topic": f"t{g % topics}", "partition": partition}
-            known.append(("metrics.consumer_partition_hourly", one))
-        if g < MANY_FINDINGS - len(sick):
-            late = [(f"t{g % topics}", p) for p in range(partitions) if leader[f"t{g % topics}", p] == sick[g % 20]]
-            found.append(_found("consumer_group_lagging", f"group:c/g{g}", "falling_behind", late))
-    with warehouse.begin() as connection:
-        connection.execute(sa.text("select public.ensure_day(:day)"), {"day": at.date()})
-        insert_many(connection, known)
-        store_findings(connection, found, at, datetime.now(UTC))
-        insert_many(
-            connection, [("detect.detector_run", {"hour": at, "detector": d, "status": "evaluated"}) for d in DETECTORS]
-        )
-        for table in ("metrics.partition_hourly", "metrics.consumer_partition_hourly"):
-            connection.exec_driver_sql(f"analyze {table}")  # as a load of this size does
-    started = time.monotonic()
-    find_causes(warehouse, DETECTORS, at)
-    reconcile(warehouse, CONFIG, DETECTORS, at + HOUR)
-    return time.monotonic() - started
 
 
 def insert_many(connection: sa.Connection, rows: Iterable[tuple[str, Row]]) -> None:
