@@ -76,7 +76,7 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
     inner join instance as i using (instance_id)
   ),
 
-  -- Distinct before they are given keys: a large cluster has a hundred partitions for each.
+  -- Rows of partitions and topics are made distinct before they get keys: a link has up to a hundred of them.
   reading as (
     select distinct cluster, topic, group_id
     from metrics.consumer_partition_hourly
@@ -214,10 +214,12 @@ create or replace function public.resource_links(as_of timestamptz) returns tabl
   where hour = as_of and application_id is not null
 
   union all
-  select distinct public.resource_key('application', cluster, application_id), public.resource_key('cluster', cluster),
-    'has topics on', hour
-  from inventory.topic_hourly
-  where hour = as_of and application_id is not null
+  select public.resource_key('application', cluster, application_id), public.resource_key('cluster', cluster), 'has topics on', as_of
+  from (
+    select distinct cluster, application_id
+    from inventory.topic_hourly
+    where hour = as_of and application_id is not null
+  ) as owned
 
   union all
   select public.resource_key('cluster', cluster), public.resource_key('broker', cluster, broker), 'broker of', max(hour)

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 import sqlalchemy as sa
 import yaml
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-from demo.broker import Broker
+from confluent_kafka.admin import NewTopic
+from demo.broker import Broker, create_topics
 from demo.fleet import seconds_until_room
 from streamwarden.base.config import CONFIG_ENV, WAREHOUSE_ENV
 from streamwarden.base.hours import start_of_hour
@@ -66,10 +66,7 @@ def measure() -> list[Metric]:
 def _fill(servers: str) -> None:
     """Records in each partition; each group has read most of those of two topics."""
     topics = [f"topic-{n}" for n in range(TOPICS)]
-    admin = AdminClient({"bootstrap.servers": servers})  # it has to outlive its requests
-    created = admin.create_topics([NewTopic(topic, PARTITIONS_PER_TOPIC, 1) for topic in topics])
-    for future in created.values():
-        future.result(60)
+    create_topics(servers, *(NewTopic(topic, PARTITIONS_PER_TOPIC, 1) for topic in topics))
     producer = Producer({"bootstrap.servers": servers})
     for topic in topics:
         for n in range(20 * PARTITIONS_PER_TOPIC):

@@ -26,7 +26,7 @@ SEVERITIES: tuple[str, ...] = get_args(Severity)
 def clean(text: object) -> str:
     """The text on one line, without control, format, and bidirectional characters."""
     line = str(text)
-    if not line.isprintable():  # most texts are
+    if not line.isprintable():  # printable texts, which most are, have nothing to remove
         line = "".join(" " if c.isspace() else c for c in line if c.isspace() or unicodedata.category(c)[0] != "C")
     return " ".join(line.split())
 
